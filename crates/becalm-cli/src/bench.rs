@@ -5,6 +5,7 @@
 use crate::cases::{Case, cases};
 use crate::output::{self, Force};
 use crate::report::{self, median, table};
+use crate::status::usage;
 use crate::{ckks, gpu, tables};
 use anyhow::{Result, bail};
 use becalm::backend::{Backend, Cpu, Cuda, Evaluator};
@@ -71,16 +72,16 @@ struct Row {
 /// Measures and reports.
 pub fn run(args: &Args) -> Result<()> {
     if args.tables.is_some() && args.scheme != "ckks" {
-        bail!("--tables belongs to `becalm bench ckks`");
+        usage!("--tables belongs to `becalm bench ckks`");
     }
     if args.micro && (args.scheme == "ckks" || args.device != "cuda") {
-        bail!("--micro measures GPUs: use `becalm bench --device cuda --micro`");
+        usage!("--micro measures GPUs: use `becalm bench --device cuda --micro`");
     }
     if args.scheme == "ckks" && args.device != "cpu" {
-        bail!("CKKS runs on the CPU alone: leave --device {} out", args.device);
+        usage!("CKKS runs on the CPU alone: leave --device {} out", args.device);
     }
     if args.scheme == "ckks" && !args.params.is_empty() {
-        bail!(
+        usage!(
             "`becalm bench ckks` has a set for each kind of bootstrap: leave --params {} out; --quick takes the toys, and \
              `becalm run --scheme ckks --params` measures one set",
             args.params.join(",")
@@ -97,7 +98,7 @@ pub fn run(args: &Args) -> Result<()> {
     match args.device.as_str() {
         "cpu" => {}
         "cuda" => return on_gpu(args),
-        other => bail!("bench has no measurement of {other}: choose --device cpu or cuda"),
+        other => usage!("bench has no measurement of {other}: choose --device cpu or cuda"),
     }
     let cpu = Cpu::new(args.threads)?;
     let mut rows = Vec::new();

@@ -6,7 +6,9 @@ use crate::number::{Number, both, hexadecimal, highest};
 use crate::output::{self, Force};
 use crate::report::{self, counted, facts, print};
 use crate::signals;
+use crate::status::usage;
 use anyhow::{Context, Result, bail};
+use becalm::Error;
 use becalm::backend::processor::{Machine, Report, Unit};
 use becalm::backend::{Backend, Evaluator, Processor, by_name};
 use becalm::cipher::file::Limits;
@@ -110,7 +112,7 @@ impl CircuitArgs {
         ];
         if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
             let file = self.circuit.display();
-            bail!("{file} is compiled, for one set: leave {flag} out, or give the circuit");
+            usage!("{file} is compiled, for one set: leave {flag} out, or give the circuit");
         }
         Ok(())
     }
@@ -142,7 +144,7 @@ impl ProcessorArgs {
         ];
         for (flag, given) in given {
             if given && !processor {
-                bail!("{flag} applies to the simulated processor; add --backend processor");
+                usage!("{flag} applies to the simulated processor; add --backend processor");
             }
         }
         let mut files = self.trace.iter().chain(&self.code);
@@ -227,7 +229,7 @@ pub fn run(args: &Args) -> Result<()> {
             a.force.require_new(&a.out)?;
             if begins(&a.text, 8)? == MAGIC.to_le_bytes() {
                 let way = "`becalm circuit disassemble` prints it as text";
-                bail!("{} is a binary already; {way}", named());
+                return Err(other(&a.text, "the instructions as text", "a binary already", way));
             }
             let code = assemble(&Limits::default().read_text(&a.text)?).with_context(named)?;
             let binary = encode(&code).with_context(named)?;
@@ -236,9 +238,11 @@ pub fn run(args: &Args) -> Result<()> {
         Verb::Disassemble { binary, json } => {
             let named = || binary.display().to_string();
             if begins(binary, 8)? != MAGIC.to_le_bytes() {
-                let way =
-                    "which begins with becalm01; `becalm circuit assemble` makes one from text";
-                bail!("{} is not a binary of the processor, {way}", named());
+                let (wanted, way) = (
+                    "a binary of the processor",
+                    "name a file that begins with becalm01; `becalm circuit assemble` makes one from text",
+                );
+                return Err(other(binary, wanted, "another file", way));
             }
             let bytes = Limits::default().read_bytes(binary)?;
             let text = disassemble(&decode(&bytes).with_context(named)?);
@@ -264,15 +268,21 @@ fn goal(text: &str) -> std::result::Result<Goal, String> {
     }
 }
 
+/// The error of a file that is another than the command reads.
+fn other(path: &Path, wanted: &str, what: &str, way: &str) -> anyhow::Error {
+    Error::bad_file("circuit", wanted, format!("{}, which is {what}", path.display()), way).into()
+}
+
 /// The first bytes of a file.
 fn begins(path: &Path, count: u64) -> Result<Vec<u8>> {
     let named = || path.display().to_string();
     if path.is_dir() {
-        bail!("{} is a folder; name a file in it", named());
+        return Err(other(path, "a file", "a folder", "name a file in it"));
     }
     // Opening a pipe would wait for its writer.
     if path.exists() && !path.is_file() {
-        bail!("{} is a pipe or a device; copy the data to a file first", named());
+        let way = "copy the data to a file first";
+        return Err(other(path, "a file", "a pipe or a device", way));
     }
     let mut head = vec![];
     let file = std::fs::File::open(path).with_context(named)?;
@@ -286,7 +296,7 @@ fn is_program(path: &Path) -> Result<bool> {
     let head = begins(path, 9)?;
     if head.starts_with(&MAGIC.to_le_bytes()) {
         let way = "`becalm circuit disassemble` prints it; give the circuit or program that it was made of";
-        bail!("{} is a binary of the processor; {way}", path.display());
+        return Err(other(path, "a circuit or a program", "a binary of the processor", way));
     }
     // No header is so long that its length is a text.
     Ok(matches!(head[..], [.., 0, 0, b'{']))
@@ -295,10 +305,8 @@ fn is_program(path: &Path) -> Result<bool> {
 fn read(args: &CircuitArgs) -> Result<Circuit> {
     let path = &args.circuit;
     if is_program(path)? {
-        bail!(
-            "{} is a file of becalm's; `cost` takes programs, the others a circuit",
-            path.display()
-        );
+        let way = "`becalm circuit cost` takes programs, the other commands a circuit";
+        return Err(other(path, "a circuit", "a file of becalm's", way));
     }
     Ok(Circuit::load_top(path, args.top.as_deref(), args.limits.limits())?)
 }
@@ -434,28 +442,28 @@ fn priced(
 /// The bits of the input ports.
 fn bits(ports: &[Port], values: &[String]) -> Result<Vec<u64>> {
     if ports.len() != values.len() {
-        let wanted = counted(ports.len(), "input");
-        bail!("the circuit has {wanted}, and --inputs gives {}", values.len());
+        let wanted = format!("a value for each of {}", counted(ports.len(), "input"));
+        let (got, way) = (counted(values.len(), "value"), "give --inputs one for each input port");
+        return Err(Error::bad_input("circuit run", wanted, got, way).into());
     }
     let mut bits = vec![];
     for (port, value) in ports.iter().zip(values) {
         let (name, width) = (&port.name, port.width());
         let Some(number) = Number::parse(value) else {
             let got = if value.is_empty() { "nothing".into() } else { format!("`{value}`") };
-            bail!(
-                "--inputs gives {got} for {name}, which has {}; wanted a decimal number such as 200, \
-                 a hexadecimal one such as 0xc8, or a binary one such as 0b11001000",
-                counted(width, "bit")
-            );
+            let wanted = format!("a number for {name}, which has {}", counted(width, "bit"));
+            let way = "give --inputs a decimal number such as 200, a hexadecimal one such as 0xc8, or a binary one such as 0b11001000";
+            return Err(Error::bad_input("circuit run", wanted, got, way).into());
         };
         match number.bits(width) {
             Some(these) => bits.extend(these),
-            None => bail!(
-                "--inputs gives {value}, read as {}, for {name}, which has {}; wanted 0 to {}",
-                number.base(),
-                counted(width, "bit"),
-                highest(width)
-            ),
+            None => {
+                let bits = counted(width, "bit");
+                let wanted = format!("0 to {} for {name}, which has {bits}", highest(width));
+                let got = format!("{value}, read as {}", number.base());
+                let way = "give --inputs a number that fits";
+                return Err(Error::bad_input("circuit run", wanted, got, way).into());
+            }
         }
     }
     Ok(bits)

@@ -1,7 +1,8 @@
 //! `becalm estimate`: how hard an LWE instance or a parameter set is, attack by attack.
 
 use crate::report::{self, table};
-use anyhow::{Result, bail};
+use crate::status::usage;
+use anyhow::Result;
 use becalm::params::{CkksParams, TfheParams};
 use becalm::security::{Attack, Instance, Report, Search, Secret, estimate};
 
@@ -62,19 +63,26 @@ fn instances(args: &Args) -> Result<Vec<Instance>> {
         return Ok(TfheParams::named(name)?.instances().to_vec());
     }
     let (Some(n), Some(log2_q), Some(noise_std)) = (args.n, args.log_q, args.noise_std) else {
-        bail!("an instance needs --n, --log-q and --noise-std");
+        usage!("an instance needs --n, --log-q and --noise-std");
     };
     let secret = secret(&args.secret)?;
     Ok(vec![Instance { n, log2_q, secret, noise_std, targets: args.targets }])
 }
 
 fn secret(text: &str) -> Result<Secret> {
+    fn refused<T>(text: &str) -> Result<T> {
+        usage!("--secret takes binary, ternary, sparse:WEIGHT or gaussian:STD, not {text}")
+    }
     Ok(match text.split_once(':') {
         None if text == "binary" => Secret::Binary,
         None if text == "ternary" => Secret::Ternary,
-        Some(("sparse", weight)) => Secret::Sparse { weight: weight.parse()? },
-        Some(("gaussian", std)) => Secret::Gaussian { std: std.parse()? },
-        _ => bail!("--secret takes binary, ternary, sparse:WEIGHT or gaussian:STD, not {text}"),
+        Some(("sparse", weight)) => {
+            Secret::Sparse { weight: weight.parse().or_else(|_| refused(text))? }
+        }
+        Some(("gaussian", std)) => {
+            Secret::Gaussian { std: std.parse().or_else(|_| refused(text))? }
+        }
+        _ => refused(text)?,
     })
 }
 

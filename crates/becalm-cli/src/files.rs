@@ -3,7 +3,8 @@
 use crate::output::Force;
 use crate::programs;
 use crate::report::{self, counted, facts, megabytes};
-use anyhow::{Context, Result, bail};
+use crate::status::usage;
+use anyhow::{Context, Result};
 use becalm::backend::{self, Evaluator, by_name};
 use becalm::cipher::file::{self, Kind, Limits, Trust};
 use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey, SlotKey, SlotKeyKind};
@@ -155,7 +156,7 @@ pub struct InspectArgs {
 pub fn keygen(args: &KeygenArgs) -> Result<()> {
     let params = TfheParams::named(&args.params)?;
     if args.secret == args.evaluation {
-        bail!("both keys would go to {}; name two files", args.secret.display());
+        usage!("both keys would go to {}; name two files", args.secret.display());
     }
     let between = args.pack.iter().chain(args.slot_map.iter().skip(1).step_by(2));
     for path in [&args.secret, &args.evaluation].into_iter().chain(between) {
@@ -206,8 +207,11 @@ fn slot_keys<'a>(args: &'a KeygenArgs, secret: &SecretKey) -> Result<Vec<(&'a Pa
     for pair in args.slot_map.chunks_exact(2) {
         let (matrix, out) = (&pair[0], &pair[1]);
         let text = Limits::default().read_text(matrix)?;
-        let rows: Vec<Vec<i64>> = serde_json::from_str(&text)
-            .with_context(|| format!("{}: not a list of rows of integers", matrix.display()))?;
+        let rows: Vec<Vec<i64>> = serde_json::from_str(&text).map_err(|e| {
+            let got = format!("{}, which is not: {e}", matrix.display());
+            let remedy = "write the matrix as [[1, 0], [0, 1]]";
+            becalm::Error::bad_file("slot map", "a list of rows of integers", got, remedy)
+        })?;
         keys.push((out.as_path(), secret.slot_map_key(&rows)?));
     }
     if let Some(path) = &args.pack {
@@ -224,7 +228,7 @@ pub(crate) fn require_place(path: &Path, force: Force) -> Result<()> {
     let of_ckks = ["becalm.rlwe", "becalm.ckks_program", "becalm.ckks_partial_decryption"];
     let is_key_of_ckks = programs::kind(path).is_some_and(|kind| !of_ckks.contains(&kind));
     if is_key_of_ckks || path.exists() && file::inspect(path).is_ok_and(is_key) {
-        bail!("{} holds a key; choose another name for the ciphertexts", path.display());
+        return Err(crate::output::holds_a_key(path));
     }
     force.require_new(path)
 }
@@ -263,14 +267,14 @@ fn read<T>(path: &Path, load: impl FnOnce(&Path) -> becalm::Result<T>) -> Result
 /// Bootstraps through a table, or runs a program.
 pub fn eval(args: &EvalArgs) -> Result<()> {
     if let Some(path) = args.out.iter().find(|out| args.inputs.contains(out)) {
-        bail!("{} is an input; choose another name for the result", path.display());
+        usage!("{} is an input; choose another name for the result", path.display());
     }
     args.out.iter().try_for_each(|path| require_place(path, args.force))?;
     if let Some(job) = of_ckks(args)? {
         return programs::eval(&job);
     }
     if args.program.is_none() && args.table.is_empty() && args.slot_keys.is_empty() {
-        bail!("nothing to do: give --table, --program or --slot-key");
+        usage!("nothing to do: give --table, --program or --slot-key");
     }
     let load = |path: &PathBuf| read(path, |path| Program::load(path, args.trust.trust()));
     let program = args.program.as_ref().map(load).transpose()?;
@@ -289,11 +293,10 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
         None => record(&keys, &inputs, &between, &args.table)?,
     };
     if args.out.len() != program.outputs().len() {
-        bail!(
-            "the program has {}, {} named with --out",
-            counted(program.outputs().len(), "output"),
-            counted(args.out.len(), "file")
-        );
+        let wanted = format!("a file for each of {}", counted(program.outputs().len(), "output"));
+        let got = format!("{} named with --out", counted(args.out.len(), "file"));
+        let remedy = "name one file for each output of the program";
+        return Err(becalm::Error::bad_input("eval", wanted, got, remedy).into());
     }
     let backend = by_name(&args.backend)?;
     let evaluator = Evaluator::for_needs(backend.as_ref(), &keys, &program.needs())?;
@@ -327,7 +330,7 @@ fn of_ckks(args: &EvalArgs) -> Result<Option<programs::Job<'_>>> {
         return Ok(None);
     }
     if !args.slot_keys.is_empty() {
-        bail!("{} is a program of CKKS; leave --slot-key out", path.display());
+        usage!("{} is a program of CKKS; leave --slot-key out", path.display());
     }
     Ok(Some(programs::Job {
         program: path,
@@ -363,7 +366,9 @@ pub(crate) fn record(
         };
     }
     let ([src], Some(encoding)) = (&srcs[..], inputs.first().map(Lwe::encoding)) else {
-        bail!("one ciphertext goes through a table or comes out, not {}", srcs.len())
+        let got = counted(srcs.len(), "ciphertext file");
+        let remedy = "give one file, or pack several with --slot-key";
+        return Err(becalm::Error::bad_input("eval", "one ciphertext file", got, remedy).into());
     };
     let src = *src;
     if entries.is_empty() {

@@ -25,6 +25,7 @@ pub mod report;
 mod run;
 mod search;
 mod signals;
+mod status;
 mod tables;
 mod threshold;
 
@@ -33,7 +34,7 @@ use std::ffi::OsString;
 
 /// Bootstrapping of fully homomorphic encryption.
 #[derive(Parser)]
-#[command(name = "becalm", version, about, max_term_width = 100, after_help = STATUS)]
+#[command(name = "becalm", version, about, max_term_width = 100, after_help = status::HELP)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -76,31 +77,6 @@ enum Verb {
     /// Write the manual pages, one for each command.
     Man(help::ManArgs),
 }
-
-/// The exit status of an error, by its kind.
-fn status(error: &anyhow::Error) -> u8 {
-    use becalm::Error;
-    match error.downcast_ref() {
-        Some(Error::BadInput(_) | Error::WrongParams(_) | Error::WrongKey(_)) => 3,
-        Some(Error::Insecure(_) | Error::TooNoisy(_) | Error::Unsupported(_)) => 3,
-        Some(Error::BadFile(_) | Error::Io(_)) => 4,
-        Some(Error::Memory(_)) => 5,
-        Some(Error::Device(_)) => 6,
-        Some(Error::Interrupted(_)) => signals::status(),
-        None if error.downcast_ref::<std::io::Error>().is_some() => 4,
-        _ => 1,
-    }
-}
-
-const STATUS: &str = "Exit status:
-  0  all results are right
-  1  a result is wrong, or another error
-  2  a wrong command line
-  3  an input, a key or a parameter set that does not fit
-  4  a file that is missing, damaged, or cannot be written
-  5  too little memory
-  6  no GPU, or one that does not answer
-  128 plus the number of the signal that stopped it: 130 for Ctrl-C";
 
 /// Runs the command with the given arguments (the first is its name), and returns its exit status, which `--help` lists.
 pub fn main_with<I, T>(args: I) -> u8
@@ -150,7 +126,7 @@ where
             if let Some(becalm::Error::Insecure(_)) = e.downcast_ref() {
                 eprintln!("pass --allow-insecure to allow it");
             }
-            status(&e)
+            status::of(&e)
         }
     }
 }

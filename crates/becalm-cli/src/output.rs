@@ -62,6 +62,13 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     })
 }
 
+/// The error of a command that would write ciphertexts over a key.
+pub fn holds_a_key(path: &Path) -> anyhow::Error {
+    let (wanted, got) =
+        ("a name for the ciphertexts", format!("{}, which holds a key", path.display()));
+    Error::io("save", wanted, got, "choose another name").into()
+}
+
 /// Whether a path names a device, a pipe or a socket.
 pub fn is_stream(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())

@@ -2,7 +2,8 @@
 
 use crate::report::{self, facts, megabytes, table};
 use crate::search;
-use anyhow::{Result, bail};
+use crate::status::usage;
+use anyhow::Result;
 use becalm::params::{CkksParams, Kind, TfheParams};
 use becalm::tfhe::noise::NoiseReport;
 use serde_json::{Value, json};
@@ -24,7 +25,7 @@ pub struct Args {
 /// Lists the sets, describes one or searches for one.
 pub fn run(args: &Args) -> Result<()> {
     if args.search.security.is_some() && !args.search.search && !args.paper {
-        bail!(
+        usage!(
             "--security belongs to --search or --paper; `becalm estimate --params NAME` estimates a set"
         );
     }

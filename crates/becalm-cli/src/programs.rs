@@ -4,7 +4,7 @@ use crate::ckks::{asking, prepared};
 use crate::output::Force;
 use crate::report::{self, counted, megabytes};
 use crate::signals;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use becalm::Error;
 use becalm::backend::{Backend, CkksEvaluator, Cpu, for_ckks};
 use becalm::cipher::file::{Part, Trust};
@@ -43,17 +43,21 @@ pub fn eval(job: &Job) -> Result<()> {
     let program = CkksProgram::load(job.program, job.trust)?;
     let (takes, gives) = (program.inputs().len(), program.outputs().len());
     if takes == 0 || gives == 0 {
-        bail!("the program has {takes} inputs and {gives} outputs; record it with one of each");
+        let got = format!("{} and {}", counted(takes, "input"), counted(gives, "output"));
+        let (wanted, remedy) = ("a program with inputs and outputs", "record it with one of each");
+        return Err(Error::bad_input("eval", wanted, got, remedy).into());
     }
     if !job.inputs.len().is_multiple_of(takes) {
-        let (inputs, given) = (counted(takes, "input"), counted(job.inputs.len(), "file"));
-        bail!("the program has {inputs}, {given} given; give one for each input of every lane");
+        let wanted = format!("a file for each of {} of every lane", counted(takes, "input"));
+        let got = counted(job.inputs.len(), "file");
+        return Err(Error::bad_input("eval", wanted, got, "give one for each input").into());
     }
     let lanes = job.inputs.len() / takes;
     if job.out.len() != lanes * gives {
-        let (outputs, of, given) =
-            (counted(gives, "output"), counted(lanes, "lane"), counted(job.out.len(), "file"));
-        bail!("the program has {outputs} on each of {of}, {given} named with --out");
+        let (outputs, of) = (counted(gives, "output"), counted(lanes, "lane"));
+        let wanted = format!("a file for each of {outputs} on each of {of}");
+        let got = format!("{} named with --out", counted(job.out.len(), "file"));
+        return Err(Error::bad_input("eval", wanted, got, "name one for each output").into());
     }
     let machine = for_ckks(job.backend, &Cpu::new(0)?, program.params())?;
     tell(job, &run(job, machine.as_ref(), &Arc::new(program), takes)?)

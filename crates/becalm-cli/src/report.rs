@@ -1,7 +1,7 @@
 //! Figures as a table for people or as JSON for programs, and progress bars.
 
 use crate::signals::stopped;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use becalm::backend::{Evaluator, Fallback, Info, devices, names};
 use becalm::cipher::{EvaluationKey, SecretKey};
 use clap::builder::PossibleValuesParser;
@@ -44,7 +44,10 @@ pub fn json(value: &impl Serialize) -> Result<()> {
 pub fn require_folder(file: Option<&Path>) -> Result<()> {
     let folder = file.and_then(Path::parent).filter(|folder| *folder != Path::new(""));
     match folder.filter(|folder| !folder.is_dir()) {
-        Some(folder) => bail!("--json: no folder {}; make it first", folder.display()),
+        Some(folder) => {
+            let got = format!("no folder {}", folder.display());
+            Err(becalm::Error::io("--json", "a folder that exists", got, "make it first").into())
+        }
         None => Ok(()),
     }
 }
@@ -74,9 +77,13 @@ pub fn positive(text: &str) -> std::result::Result<f64, String> {
     number.ok_or_else(|| "wanted a number above 0, at most a million".to_string())
 }
 
-/// A text of the library in the words of the command: where it names the CPU, the library speaks Python.
+/// A text of the library in the words of the command: where it names the CPU or makes keys, the library speaks Python.
 pub fn spoken(text: &str, flag: &str) -> String {
-    text.replace("device=\"cpu\"", flag)
+    let text = text.replace("device=\"cpu\"", flag);
+    text.replace(
+        "use tfhe_2_2 or a larger set: keygen(bits=4)",
+        "use --params tfhe_2_2 or a larger set",
+    )
 }
 
 /// Says why a GPU that is there was not taken.

@@ -4,6 +4,7 @@ use crate::apps;
 use crate::ckks;
 use crate::levelled;
 use crate::report::{self, facts, keygen, megabytes, milliseconds, peak_memory};
+use crate::status::usage;
 use anyhow::{Result, bail};
 use becalm::backend::{Backend, Cpu, Evaluator, for_ckks, with_threads};
 use becalm::cipher::{Encoding, Lwe, SecretKey};
@@ -97,7 +98,10 @@ pub fn run(args: &Args) -> Result<()> {
     }
     if let Some(params) = without_bootstrap(args).filter(|_| ckks) {
         if args.full {
-            bail!("--full is N = 2^16, and `{}` has another N: leave one of them out", params.name);
+            usage!(
+                "--full is N = 2^16, and `{}` has another N: leave one of them out",
+                params.name
+            );
         }
         params.require_secure(args.allow_insecure)?;
         let cpu = Cpu::new(args.threads)?;
@@ -170,13 +174,13 @@ fn schemes(args: &Args) -> Result<[bool; 2]> {
     };
     match asked {
         [true, true] if args.params.is_some() || args.app.is_some() => {
-            bail!("--params and --app belong to one scheme: choose --scheme tfhe or --scheme ckks")
+            usage!("--params and --app belong to one scheme: choose --scheme tfhe or --scheme ckks")
         }
-        [true, false] if of_ckks => bail!(
+        [true, false] if of_ckks => usage!(
             "--kind, --keys, --slots, --stage-count, --iterations, --of, --compact and --full are for CKKS: leave them out, or use --scheme ckks"
         ),
         [false, true] if of_tfhe => {
-            bail!("--values, --table and --app are for TFHE: leave them out, or use --scheme tfhe")
+            usage!("--values, --table and --app are for TFHE: leave them out, or use --scheme tfhe")
         }
         _ => Ok(asked),
     }
@@ -249,7 +253,9 @@ fn job(args: &Args, encoding: Encoding) -> Result<(Vec<u64>, Vec<u64>)> {
     let values = or(&args.values, &|| (0..entries.len() as u64).collect());
     if let Some(v) = values.iter().find(|v| **v >= entries.len() as u64) {
         let n = entries.len();
-        bail!("the table has {n} entries and none for {v}: give one for each value below {p}");
+        let (wanted, got) = (format!("values below {n}, the entries of the table"), v.to_string());
+        let remedy = format!("leave it out, or give --table an entry for each value below {p}");
+        return Err(becalm::Error::bad_input("run", wanted, got, remedy).into());
     }
     Ok((entries, values))
 }

@@ -1,7 +1,7 @@
 //! `becalm params --search`: the cheapest set for a need, as a row of the parameter table.
 
 use crate::report::{self, bar, follow};
-use anyhow::{Result, bail};
+use anyhow::Result;
 use becalm::math::Modulus;
 use becalm::params::{ModulusSwitch, Noise, Rotation, TfheParams};
 use becalm::security::Search;
@@ -47,14 +47,15 @@ pub struct Args {
     curve: String,
 }
 
-fn rotation(text: &str) -> Result<Rotation> {
+fn rotation(text: &str) -> std::result::Result<Rotation, String> {
     let (kind, number) = text.split_once(':').unwrap_or((text, ""));
+    let wrong = || format!("wanted classic, multi-bit:G, block:B or extended:E, not {text}");
     Ok(match kind {
         "classic" if number.is_empty() => Rotation::Classic,
-        "multi-bit" => Rotation::MultiBit { grouping: number.parse()? },
-        "block" => Rotation::Block { size: number.parse()? },
-        "extended" => Rotation::Extended { factor_log2: number.parse()? },
-        _ => bail!("classic, multi-bit:G, block:B or extended:E, not {text}"),
+        "multi-bit" => Rotation::MultiBit { grouping: number.parse().map_err(|_| wrong())? },
+        "block" => Rotation::Block { size: number.parse().map_err(|_| wrong())? },
+        "extended" => Rotation::Extended { factor_log2: number.parse().map_err(|_| wrong())? },
+        _ => return Err(wrong()),
     })
 }
 

@@ -7,6 +7,7 @@
 use crate::ckks::{self, Job};
 use crate::report::{self, megabytes, table};
 use crate::signals;
+use crate::status::usage;
 use anyhow::{Result, bail};
 use becalm::backend::{CkksEvaluator, Cpu};
 use becalm::cipher::KeyForm;
@@ -335,7 +336,7 @@ pub fn run(wanted: &str, quick: bool, json: Option<&Path>) -> Result<()> {
     let chosen: Vec<&Table> = TABLES.iter().filter(|t| t.title.contains(wanted)).collect();
     if chosen.is_empty() {
         let titles: Vec<&str> = TABLES.iter().map(|t| t.title).collect();
-        bail!("no table `{wanted}`; there are {}", titles.join("; "));
+        usage!("no table `{wanted}`; there are {}", titles.join("; "));
     }
     let to_stdout = json.is_some_and(|path| path.as_os_str() == "-");
     let mut rows = vec![];
@@ -344,7 +345,10 @@ pub fn run(wanted: &str, quick: bool, json: Option<&Path>) -> Result<()> {
         for given in t.rows {
             rows.push(row(t, *given, quick));
             if signals::stopped() {
-                bail!("interrupted");
+                let remedy = "the rows so far are printed or written";
+                return Err(
+                    becalm::Error::interrupted("bench", "every row", "a signal", remedy).into()
+                );
             }
             // Written after every row, so that an interrupted run leaves what it measured.
             if let Some(path) = json.filter(|_| !to_stdout) {

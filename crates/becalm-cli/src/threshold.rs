@@ -3,7 +3,8 @@
 use crate::files::{TrustArgs, require_place};
 use crate::output::Force;
 use crate::report::{self, facts};
-use anyhow::{Context as _, Result, bail};
+use crate::status::usage;
+use anyhow::{Context as _, Result};
 use becalm::Error;
 use becalm::cipher::Rlwe;
 use becalm::cipher::file::Part;
@@ -140,7 +141,7 @@ fn file<'a>(path: &Path, private: bool, bytes: impl AsRef<[u8]> + Send + 'a) -> 
 fn split(args: &SplitArgs) -> Result<()> {
     for (i, path) in args.out.iter().enumerate() {
         if *path == args.secret || args.out[..i].contains(path) {
-            bail!("{} is named twice; give each share a file of its own", path.display());
+            usage!("{} is named twice; give each share a file of its own", path.display());
         }
         args.force.require_new(path)?;
     }
@@ -171,7 +172,7 @@ fn split(args: &SplitArgs) -> Result<()> {
 fn decrypt(args: &DecryptArgs) -> Result<()> {
     require_place(&args.out, args.force)?;
     if [&args.input, &args.like, &args.share].contains(&&args.out) {
-        bail!("{} is an input; choose another name for the part", args.out.display());
+        usage!("{} is an input; choose another name for the part", args.out.display());
     }
     let (context, trust) = (context_of(&args.share, &args.trust)?, args.trust.trust());
     let share = read(&args.share, |path| context.load_key_share(path, trust))?;

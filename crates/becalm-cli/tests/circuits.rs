@@ -67,3 +67,86 @@ fn long_chains_are_not_given_to_slow_scripts() {
     assert!(slow(500) > 6);
     assert_eq!(slow(10_000), 0);
 }
+
+/// A table of many rows over 16 inputs whose function is its first input.
+fn hidden() -> String {
+    let inputs: String = (0..16).map(|i| format!(" x{i}")).collect();
+    let rows: String = (0..128).map(|row| format!("1{row:07b}-------- 1\n")).collect();
+    format!(".model m\n.inputs{inputs}\n.outputs y\n.names{inputs} y\n{rows}.end\n")
+}
+
+/// A compilation asks ABC for few proofs, however many of its circuits would be better than its own.
+#[test]
+fn a_compilation_asks_for_few_proofs() {
+    let folder = Folder::new("proofs");
+    folder.write("hidden.blif", &hidden());
+    // A tool that finds the function, and proves nothing.
+    let inputs: String = (0..16).map(|i| format!(" i{i}")).collect();
+    let text = format!(".model m\\n.inputs{inputs}\\n.outputs o0\\n.names i0 o0\\n1 1\\n.end\\n");
+    let script = format!("printf '{text}' > out.blif\nexit 0");
+    let path = folder.fake("abc");
+    let fake = std::fs::read_to_string(&path).unwrap().replace("exit 1", &script);
+    folder.write("clever", &fake);
+    let clever = folder.0.join("clever");
+    std::fs::set_permissions(&clever, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_becalm"));
+    command.current_dir(&folder.0).env("BECALM_ABC", &clever);
+    let out = command.args(["circuit", "cost", "hidden.blif"]).output().unwrap();
+    let says = String::from_utf8_lossy(&out.stdout);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    assert!(says.contains("not proved equal"), "{says}");
+    let log = std::fs::read_to_string(folder.0.join("log")).unwrap();
+    let proofs = log.lines().filter(|line| line.contains("cec")).count();
+    assert!((1..=2).contains(&proofs), "{proofs} proofs");
+}
+
+/// A table of 60 inputs and thousands of rows is more than ABC restructures and proves in its time: it is compiled without.
+#[test]
+fn a_large_table_is_compiled_without_abc() {
+    let folder = Folder::new("table");
+    let inputs: String = (0..60).map(|i| format!(" x{i}")).collect();
+    let mut state = 1u64;
+    let mut row = |_| {
+        state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+        let bits: String = (0..60).map(|i| if state >> i & 1 == 1 { '1' } else { '0' }).collect();
+        format!("{bits} 1\n")
+    };
+    let rows: String = (0..1500).map(&mut row).collect();
+    let text = format!(".inputs{inputs}\n.outputs y\n.names{inputs} y\n{rows}.end\n");
+    folder.write("table.blif", &text);
+    let out = folder.run("circuit cost table.blif");
+    let says = String::from_utf8_lossy(&out.stdout);
+    assert!(says.contains("without ABC, because the circuit has"), "{says}");
+    assert!(!folder.0.join("log").exists());
+}
+
+/// Loops are errors that name the tables of the loop, with the file and the line.
+#[test]
+fn loops_are_named() {
+    let folder = Folder::new("loops");
+    let blif = |tables: &str| format!(".inputs x\n.outputs o\n{tables}\n.end\n");
+    for (tables, line, names) in [
+        (".names o o\n0 1", 3, "`o`, which depends on itself"),
+        (".names a x o\n11 1\n.names o x a\n11 1", 3, "`o`, `a`, which depend on each other"),
+        (
+            ".names b o\n1 1\n.names x c b\n11 1\n.names b d\n0 1\n.names d x c\n1- 1",
+            5,
+            "`b`, `c`, `d`, which depend on each other",
+        ),
+    ] {
+        folder.write("loop.blif", &blif(tables));
+        let out = folder.run("circuit cost loop.blif");
+        let says = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(3), "{says}");
+        let place = format!("without a loop in line {line} of loop.blif, got {names}; take out");
+        assert!(says.contains(&place), "{tables}: {says}");
+    }
+    // Bristol Fashion has no loops: a gate reads what was written before it.
+    for gates in ["2 1 2 1 2 AND\n", "2 1 3 1 2 AND\n2 1 2 0 3 AND\n"] {
+        let count = gates.lines().count();
+        folder.write("loop.txt", &format!("{count} {}\n2 1 1\n1 1\n{gates}", count + 2));
+        let out = folder.run("circuit cost loop.txt");
+        let says = String::from_utf8_lossy(&out.stderr);
+        assert!(says.contains("before it is read in line 4 of loop.txt"), "{says}");
+    }
+}

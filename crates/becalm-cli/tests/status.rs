@@ -1,14 +1,15 @@
 //! The exit status of the command.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+fn run_in(folder: &Path, line: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_becalm"));
+    command.current_dir(folder).args(line.split(' ')).output().unwrap()
+}
+
 fn run(line: &str) -> Output {
-    let folder = std::env::temp_dir();
-    let command = Command::new(env!("CARGO_BIN_EXE_becalm"))
-        .current_dir(folder)
-        .args(line.split(' '))
-        .output();
-    command.unwrap()
+    run_in(&std::env::temp_dir(), line)
 }
 
 /// Scripts tell errors apart by the exit status, as `--help` says.
@@ -38,4 +39,144 @@ fn the_exit_status_tells_the_kind_of_an_error() {
     }
     let help = String::from_utf8(run("--help").stdout).unwrap();
     assert!(help.contains("Exit status") && help.contains("130 for Ctrl-C"), "{help}");
+}
+
+/// Wrong commands, and their exit status: a wrong command line, what does not fit, or a file.
+const WRONG: &[(u8, &str)] = &[
+    (2, ""),
+    (2, "run --nonsense"),
+    (2, "run --values x"),
+    (3, "run --values 99"),
+    (3, "run --table 1,2 --values 3"),
+    (2, "run --params ckks_regular --values 1"),
+    (2, "run --app uint64 --params ckks_regular"),
+    (2, "run --app uint64 --values 1"),
+    (3, "run --app uint64 --params tfhe_1_1"),
+    (3, "run --app aes --params tfhe_1_1"),
+    (2, "run --scheme both --params tfhe_2_2"),
+    (2, "run --params tfhe_2_2 --kind sparse"),
+    (3, "run --params toy_2_2 --allow-insecure --threads 1000000"),
+    (3, "run --params ckks_toy_12 --allow-insecure --threads 1000000"),
+    (3, "run --params ckks_toy_12 --allow-insecure --threads 1000000 --backend processor"),
+    (3, "run --params ckks_toy_12 --allow-insecure --threads 2 --backend processor"),
+    (2, "bench --device processor"),
+    (2, "bench --device reference"),
+    (2, "bench --device abacus"),
+    (2, "bench --device auto"),
+    (2, "bench ckks --device cuda"),
+    (2, "bench ckks --params ckks_toy_12"),
+    (2, "bench ckks --tables nonsense"),
+    (2, "bench --tables"),
+    (2, "bench --micro"),
+    (3, "bench --params nonsense"),
+    (3, "bench --params toy_2_2"),
+    (4, "bench --quick --json none/rows.json"),
+    (2, "estimate"),
+    (2, "estimate --n 3"),
+    (2, "estimate --n 3 --log-q 10 --noise-std 1 --secret foo"),
+    (2, "estimate --n 3 --log-q 10 --noise-std 1 --secret sparse:x"),
+    (2, "estimate --n 3 --log-q 10 --noise-std 1 --secret gaussian:"),
+    (3, "estimate --params nonsense"),
+    (2, "params --security"),
+    (2, "params --search --rotation foo"),
+    (2, "params --search --rotation multi-bit:x"),
+    (3, "noise --params nonsense"),
+    (2, "keygen --secret key --evaluation key"),
+    (2, "eval --evaluation e.becalm x --out x"),
+    (2, "eval --evaluation e.becalm x --out y"),
+    (4, "eval --evaluation none.becalm --table 0,1 x --out y"),
+    (4, "encrypt --secret none.becalm --values 77003 --out x.becalm"),
+    (3, "circuit run and.txt --inputs 1"),
+    (3, "circuit run and.txt --inputs 1,2"),
+    (3, "circuit run and.txt --inputs 1,x"),
+    (3, "circuit run and.txt --inputs 1,1,1"),
+    (3, "circuit cost broken.txt"),
+    (3, "circuit cost and.txt --params nonsense"),
+    (3, "circuit cost and.txt --top m"),
+    (2, "circuit cost and.txt --goal 0"),
+    (2, "circuit cost and.txt --width 4"),
+    (2, "circuit cost and.txt --code x.bin"),
+    (2, "circuit run and.txt --inputs 1,1 --backend cpu --trace x"),
+    (4, "circuit cost folder"),
+    (4, "circuit cost none.txt"),
+    (4, "circuit assemble folder --out x"),
+    (4, "circuit disassemble and.txt"),
+    (4, "circuit compile and.txt --out folder/none/x"),
+    (4, "inspect and.txt"),
+    (4, "decrypt --secret and.txt and.txt"),
+    (4, "job status none"),
+];
+
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The folder that the wrong commands are run in.
+fn folder() -> Folder {
+    let folder = Folder(std::env::temp_dir().join(format!("becalm-wrong-{}", std::process::id())));
+    std::fs::create_dir_all(folder.0.join("folder")).unwrap();
+    std::fs::write(folder.0.join("and.txt"), "1 3\n2 1 1\n1 1\n2 1 0 1 2 AND\n").unwrap();
+    std::fs::write(folder.0.join("broken.txt"), "1 3\n2 1 1\n1 1\n2 1 0 7 2 AND\n").unwrap();
+    folder
+}
+
+/// Status 1 is for wrong results alone. No message has the words of Rust, or of Python, or the values that were to be encrypted.
+#[test]
+fn a_wrong_command_has_the_status_of_its_kind_and_plain_words() {
+    let folder = folder();
+    for (status, line) in WRONG {
+        let out = run_in(&folder.0, line);
+        let says = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some((*status).into()), "{line}: {says}");
+        assert!(!says.trim().is_empty(), "{line}");
+        let words = [
+            "Some(",
+            "None",
+            "Ok(",
+            "Err(",
+            "\\\"",
+            " { ",
+            "::",
+            "panicked",
+            "RUST_BACKTRACE",
+            "keygen(",
+            "device=",
+            "Detail",
+            "invalid digit",
+            "77003",
+        ];
+        for word in words {
+            assert!(!says.contains(word), "{line} says {word}: {says}");
+        }
+    }
+}
+
+/// The remedy of an application for a set that is too small is in the words of the command.
+#[test]
+fn a_set_that_is_too_small_for_an_application_has_a_remedy_of_the_command() {
+    for app in ["uint64", "aes"] {
+        let out = run(&format!("run --app {app} --params tfhe_1_1"));
+        let says = String::from_utf8(out.stderr).unwrap();
+        assert!(says.contains("use --params tfhe_2_2 or a larger set"), "{says}");
+    }
+}
+
+/// Threads are those of the machine that runs CKKS; other machines of this command run it, or say that they do not.
+#[test]
+fn the_threads_of_ckks_are_those_of_its_machine() {
+    let ckks = "run --params ckks_toy_12 --allow-insecure --json --threads 1 --backend";
+    for backend in ["cpu", "auto"] {
+        let out = run(&format!("{ckks} {backend}"));
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let said: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        let machine = said["backend"].as_str().unwrap();
+        assert!(machine.starts_with("cuda") || machine.contains("1 thread"), "{machine}");
+    }
+    let said = run(&format!("{ckks} processor"));
+    assert_eq!(said.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&said.stderr).contains("wanted a machine that runs CKKS"));
 }

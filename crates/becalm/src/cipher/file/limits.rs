@@ -30,7 +30,7 @@ pub struct Limits {
     /// Bytes of memory, at most. A reader takes at most 64 for each byte of a file, so a file of more than `memory`/64 bytes is
     /// refused. Yosys, which reads Verilog, gets the same limit.
     pub memory: u64,
-    /// Seconds of processor time for Yosys, at most. Every other reader takes a time that is linear in the length of the file.
+    /// Seconds of processor time for Yosys, at most, which has ten times that by the clock, and a minute at least. Every other reader takes a time that is linear in the length of the file.
     pub seconds: u64,
 }
 

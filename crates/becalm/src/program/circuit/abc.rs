@@ -7,7 +7,7 @@
 //! industrial-strength verification tool").
 
 use super::blif::Tables;
-use super::verilog::{Folder, limited, pythons};
+use super::verilog::{Folder, ended, limited, pythons};
 use super::{Circuit, Node, Port, Wire, blif};
 use crate::Result;
 use crate::cipher::file::Limits;
@@ -16,8 +16,19 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// How long a script may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Seconds of processor time that one compilation may spend in ABC: a share for each script and for each proof.
+const BUDGET: u64 = 120;
+/// Processor seconds of a script.
+const SCRIPT: u64 = 10;
+/// Processor seconds of a proof.
+const PROOF: u64 = 15;
+/// Proofs of one compilation. A cover whose circuit has none is left out.
+const PROOFS: usize = 2;
+const _: () = assert!(SCRIPTS.len() as u64 * SCRIPT + PROOFS as u64 * PROOF <= BUDGET);
+/// How long the clock may run for one compilation. Processor time decides before this, unless ABC waits for something.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// Gates of a circuit that ABC gets at all: it would restructure more of them, but seldom prove the result in time.
+const PROVABLE: usize = 1 << 16;
 /// Gates of a circuit for which only the quick scripts are run.
 const LARGE: usize = 12_000;
 /// Gates times levels for which careful scripts are run: `dch` and `mfs2` take time in that product, seconds for this one.
@@ -64,8 +75,8 @@ const SCRIPTS: [(&str, Price); 9] = [
 fn affordable(gates: usize, levels: usize) -> Vec<&'static str> {
     let work = gates.saturating_mul(levels);
     let pays = |price| match price {
-        Price::Linear => levels <= DEEPEST,
-        Price::Mapping => work <= MAPPED,
+        Price::Linear => levels <= DEEPEST && gates <= PROVABLE,
+        Price::Mapping => gates <= PROVABLE && work <= MAPPED,
         Price::Careful => gates <= LARGE && work <= CAREFUL,
     };
     SCRIPTS.iter().filter(|(_, price)| pays(*price)).map(|(script, _)| *script).collect()
@@ -100,7 +111,7 @@ fn command() -> Option<String> {
 
 fn search() -> Option<String> {
     let folder = Folder::new().ok()?;
-    let starts = |c: &str| run(c, "version", &folder).is_some();
+    let starts = |c: &str| Budget::new().run(c, "version", SCRIPT, &folder).is_some();
     let named = ["yosys-abc", "berkeley-abc", "abc"].into_iter().map(String::from);
     let packaged = pythons().into_iter().filter_map(|python| {
         let said = Command::new(python).args(["-c", PYTHON]).output().ok()?;
@@ -109,44 +120,62 @@ fn search() -> Option<String> {
     named.chain(packaged).find(|c| starts(c))
 }
 
-/// The output of ABC for some commands; none if it does not start, fails, or takes too long.
-fn run(command: &str, script: &str, folder: &Folder) -> Option<String> {
-    // Under the limits of Yosys, and without what a file `abc.rc` says, which ABC looks for in the folder above too.
-    let mut abc = limited(command, Limits::default());
-    let abc = abc.args(["-s", "-q", script]).current_dir(folder.path("")).stdin(Stdio::null());
-    let log = folder.path("log");
-    let quiet = || Stdio::null();
-    let out = std::fs::File::create(&log).map_or_else(|_| quiet(), Stdio::from);
-    let mut child = abc.stdout(out).stderr(quiet()).spawn().ok()?;
-    let began = Instant::now();
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => {
-                let said = std::fs::read_to_string(&log).unwrap_or_default();
-                return status.success().then_some(said);
-            }
-            Ok(None) if began.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(5)),
-            _ => {
-                // It is ours, and no longer wanted.
-                let _ = child.kill();
-                let _ = child.wait();
-                return None;
-            }
-        }
+/// What is left of the time that one compilation may spend in ABC.
+pub(super) struct Budget {
+    until: Instant,
+    proofs: usize,
+}
+
+impl Budget {
+    pub fn new() -> Self {
+        Budget { until: Instant::now() + PATIENCE, proofs: PROOFS }
+    }
+
+    /// The output of ABC for some commands; none if it does not start, fails, or takes too long.
+    fn run(&self, command: &str, script: &str, seconds: u64, folder: &Folder) -> Option<String> {
+        // Under the limits of Yosys, and without what a file `abc.rc` says, which ABC looks for in the folder above too.
+        let mut abc = limited(command, Limits { seconds, ..Limits::default() });
+        let abc = abc.args(["-s", "-q", script]).current_dir(folder.path("")).stdin(Stdio::null());
+        let log = folder.path("log");
+        let quiet = || Stdio::null();
+        let out = std::fs::File::create(&log).map_or_else(|_| quiet(), Stdio::from);
+        let status = ended(abc.stdout(out).stderr(quiet()), self.until).ok()??;
+        let said = std::fs::read_to_string(&log).unwrap_or_default();
+        status.success().then_some(said)
+    }
+
+    /// Whether ABC proves that two circuits are one function. Further questions than the budget has are not proved.
+    pub fn proved(&mut self, a: &Circuit, b: &Circuit) -> bool {
+        let Some(tool) = command().filter(|_| self.proofs > 0) else { return false };
+        self.proofs -= 1;
+        let compared = || -> Result<bool> {
+            let folder = Folder::new()?;
+            folder.write("a.blif", a.blif().as_bytes())?;
+            folder.write("b.blif", b.blif().as_bytes())?;
+            let said = self.run(&tool, "cec -n a.blif b.blif", PROOF, &folder).unwrap_or_default();
+            Ok(said.contains("Networks are equivalent"))
+        };
+        compared().unwrap_or(false)
     }
 }
 
 /// The circuit as ABC rewrites it, and a remark for the user.
-pub(super) fn rewritten(circuit: &Circuit) -> (Vec<(Circuit, Tables)>, Rewriting) {
+pub(super) fn rewritten(circuit: &Circuit, budget: &Budget) -> (Vec<(Circuit, Tables)>, Rewriting) {
     let mut rewriting = Rewriting { tool: command(), wrong: 0, remark: None };
     let ((and, xor), levels) = (circuit.gates(), circuit.levels());
     let scripts = affordable(and + xor, levels);
     let found = match &rewriting.tool {
-        Some(tool) if and + xor > 0 => scripted(circuit, tool, &scripts).unwrap_or_default(),
+        Some(tool) if and + xor > 0 => {
+            scripted(circuit, tool, &scripts, budget).unwrap_or_default()
+        }
         _ => vec![],
     };
     rewriting.remark = match &rewriting.tool {
         None => Some(INSTALL.into()),
+        Some(_) if and + xor > PROVABLE => Some(format!(
+            "without ABC, because the circuit has {} gates: a proof of what it gives takes too long",
+            and + xor
+        )),
         Some(_) if scripts.is_empty() => {
             Some(format!("without ABC, because {levels} gates stand one after another"))
         }
@@ -158,32 +187,24 @@ pub(super) fn rewritten(circuit: &Circuit) -> (Vec<(Circuit, Tables)>, Rewriting
     (found, rewriting)
 }
 
-fn scripted(circuit: &Circuit, tool: &str, scripts: &[&str]) -> Result<Vec<(Circuit, Tables)>> {
+fn scripted(
+    circuit: &Circuit,
+    tool: &str,
+    scripts: &[&str],
+    budget: &Budget,
+) -> Result<Vec<(Circuit, Tables)>> {
     let text = circuit.blif();
     let made = scripts.into_par_iter().map(|script| {
         let folder = Folder::new()?;
         folder.write("in.blif", text.as_bytes())?;
         let script = script.replace("RESYN", RESYN);
         let all = format!("{NAMES}; read_blif in.blif; strash; {script}; write_blif out.blif");
-        let done = run(tool, &all, &folder);
+        let done = budget.run(tool, &all, SCRIPT, &folder);
         let said = done.and_then(|_| std::fs::read_to_string(folder.path("out.blif")).ok());
         Ok(said.and_then(|text| circuit.like(&text)))
     });
     let made: Vec<Option<(Circuit, Tables)>> = made.collect::<Result<_>>()?;
     Ok(made.into_iter().flatten().collect())
-}
-
-/// Whether ABC proves that two circuits are one function.
-pub(super) fn proved(a: &Circuit, b: &Circuit) -> bool {
-    let Some(tool) = command() else { return false };
-    let compared = || -> Result<bool> {
-        let folder = Folder::new()?;
-        folder.write("a.blif", a.blif().as_bytes())?;
-        folder.write("b.blif", b.blif().as_bytes())?;
-        let said = run(&tool, "cec -n a.blif b.blif", &folder).unwrap_or_default();
-        Ok(said.contains("Networks are equivalent"))
-    };
-    compared().unwrap_or(false)
 }
 
 impl Circuit {
@@ -274,6 +295,8 @@ mod tests {
         let most = (1..=40_000).step_by(500).map(work).max().unwrap_or(0);
         assert!(most <= 2 * MAPPED.max(4 * CAREFUL), "{most}");
         assert!(affordable(300_000, 300_000).is_empty());
+        // The result of a script must be proved, which takes long for so many gates.
+        assert!(affordable(180_000, 20).is_empty());
         // Nothing changes for the circuits that ABC is good at: AES, and a product of 64 bits.
         assert_eq!(affordable(2_000, 300).len(), SCRIPTS.len());
         assert_eq!(affordable(36_000, 350).len(), 3);

@@ -2,7 +2,7 @@
 //! such as `a[3]` make port `a` with bit 3; the least bit that is named comes first, and none may be missing after it. Other
 //! names are ports of one bit. Source: Berkeley Logic Interchange Format, 1992.
 
-use super::{Circuit, FORMATS, Port, Wire, quoted, refused, refused_with};
+use super::{Circuit, FORMATS, Port, Wire, looped, quoted, refused, refused_with};
 use crate::{Error, Result};
 use std::collections::{HashMap, HashSet};
 
@@ -226,7 +226,12 @@ fn build<'a>(
             continue;
         }
         if !open.insert(name) {
-            return Err(refused(table.line, "a circuit without a loop", name));
+            // Those whose inputs are being built, from this name on.
+            let path = todo.iter().filter(|(_, ready, _)| *ready).map(|(name, ..)| *name);
+            let names: Vec<&str> = path.skip_while(|before| *before != name).collect();
+            let remedy = "take out a table that reads its own result";
+            let (wanted, got) = ("a circuit without a loop", looped(&names));
+            return Err(refused_with(table.line, wanted, got, remedy));
         }
         todo.push((name, true, line));
         let missing = table.inputs.iter().filter(|i| !wires.contains_key(*i));

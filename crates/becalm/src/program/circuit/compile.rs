@@ -1,6 +1,6 @@
 //! From a covered circuit to a program: a lookup is a linear combination and a bootstrap, and no more is kept than outputs need.
 
-use super::abc::Rewriting;
+use super::abc::{Budget, Rewriting};
 use super::plan::{Goal, best};
 use super::rotations::{Lookup, Source};
 use super::weights::Room;
@@ -54,8 +54,9 @@ impl Circuit {
 
     /// A cover within a room; the walk has the last word on the noise.
     fn compile_within(&self, params: &Arc<TfheParams>, goal: Goal, room: Room) -> Result<Compiled> {
-        let (candidates, mut rewriting) = self.candidates(room);
-        let plan = best(&candidates, room, goal, &mut rewriting)?;
+        let mut budget = Budget::new();
+        let (candidates, mut rewriting) = self.candidates(room, &budget);
+        let plan = best(&candidates, room, goal, &mut rewriting, &mut budget)?;
         if rewriting.wrong > 0 {
             let wrong = rewriting.wrong;
             rewriting.remark =

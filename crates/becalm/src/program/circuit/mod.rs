@@ -295,6 +295,21 @@ fn refused_with(
     Error::bad_input("circuit", format!("{} in line {line}", wanted.into()), got, remedy)
 }
 
+/// The names of a loop, for a message.
+fn looped(names: &[&str]) -> String {
+    const SHOWN: usize = 8;
+    let shown: Vec<String> = names.iter().take(SHOWN).map(|name| quoted(name)).collect();
+    let more = match names.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    match names {
+        [] => "a signal that depends on itself".into(),
+        [_] => format!("{}, which depends on itself", shown.concat()),
+        _ => format!("{}{more}, which depend on each other", shown.join(", ")),
+    }
+}
+
 /// The first characters of a file, for a message.
 fn quoted(text: &str) -> String {
     let text: String = text.chars().take(60).collect();

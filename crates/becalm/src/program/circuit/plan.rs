@@ -2,7 +2,7 @@
 //! the circuit as it came with care, and the best of everything is taken. So nothing is worse than the best of its parts.
 
 use super::Circuit;
-use super::abc::{self, Rewriting};
+use super::abc::{self, Budget, Rewriting};
 use super::blif::Tables;
 use super::cover::{Effort, Mapper};
 use super::cuts::Forms;
@@ -63,7 +63,7 @@ pub(super) struct Plan {
 
 impl Circuit {
     /// The circuit itself, first, and others of its function, each compared with it.
-    pub(super) fn candidates(&self, room: Room) -> (Vec<Candidate>, Rewriting) {
+    pub(super) fn candidates(&self, room: Room, budget: &Budget) -> (Vec<Candidate>, Rewriting) {
         let own = |circuit| Candidate { circuit, tables: vec![], foreign: false };
         let clean = self.restructured(Chains::Keep);
         let mut found: Vec<Candidate> = clean.counted(room).map(own).into_iter().collect();
@@ -71,7 +71,7 @@ impl Circuit {
             found.push(own(self.restructured(Chains::Duplicate)));
         }
         found.push(own(self.restructured(Chains::Balance)));
-        let (made, mut rewriting) = abc::rewritten(&clean);
+        let (made, mut rewriting) = abc::rewritten(&clean, budget);
         found.push(own(clean));
         for (circuit, tables) in made {
             let balanced = circuit.restructured(Chains::Balance);
@@ -213,6 +213,7 @@ pub(super) fn best(
     room: Room,
     goal: Goal,
     rewriting: &mut Rewriting,
+    budget: &mut Budget,
 ) -> Result<Plan> {
     let forms = Forms::new(room);
     let quick = |i: usize| plans(i, &candidates[i], &forms, goal, QUICK);
@@ -223,14 +224,14 @@ pub(super) fn best(
         .flat_map(|(i, effort)| plans(i, &candidates[i], &forms, goal, effort));
     found.extend(careful.collect::<Vec<_>>());
     found.sort_by_key(|p| p.key(goal));
-    let proved = |plan: &Plan, rewriting: &mut Rewriting| {
+    let mut proved = |plan: &Plan| {
         let Candidate { circuit, foreign, .. } = &candidates[plan.candidate];
         let bits = circuit.inputs.iter().map(|p| p.width()).sum::<usize>();
-        let good = !foreign || bits <= ALL || abc::proved(&candidates[0].circuit, circuit);
+        let good = !foreign || bits <= ALL || budget.proved(&candidates[0].circuit, circuit);
         rewriting.wrong += usize::from(!good);
         good
     };
-    let best = found.into_iter().find(|p| proved(p, rewriting));
+    let best = found.into_iter().find(&mut proved);
     let Some(plan) = best else {
         return Err(Error::unsupported("circuit", "a cover", "none", "report the circuit"));
     };

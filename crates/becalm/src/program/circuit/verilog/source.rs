@@ -17,6 +17,10 @@ pub(super) struct Token<'a> {
 pub(super) const DIVISOR: (&str, &str) =
     ("a divisor other than 0", "do not divide by 0: the result would have no value");
 
+/// The words for a port of both directions: the value wanted, and the remedy.
+const DIRECTION: (&str, &str) =
+    ("ports that are inputs or outputs", "make an input and an output of it, with two names");
+
 /// System tasks and functions that a circuit cannot do, and why.
 const TASKS: [(&str, &str); 8] = [
     ("$finish", "a circuit does not stop"),
@@ -35,7 +39,7 @@ const TASKS: [(&str, &str); 8] = [
 /// # Errors
 /// [`Error::BadInput`] with the line of the file at `path`.
 pub(super) fn check<'a>(text: &'a str, path: &Path) -> Result<Vec<Token<'a>>> {
-    let mut cases = Cases::default();
+    let (mut cases, mut routine) = (Cases::default(), false);
     let tokens = tokens(text);
     for (i, token) in tokens.iter().enumerate() {
         let refused =
@@ -57,6 +61,17 @@ pub(super) fn check<'a>(text: &'a str, path: &Path) -> Result<Vec<Token<'a>>> {
                 "write the choice with `?:`, because a circuit has no `z`",
             );
         }
+        match token.text {
+            "task" | "function" => routine = true,
+            "endtask" | "endfunction" => routine = false,
+            // An argument of a task is copied in and out; a port would be an input beside an output.
+            "inout" if !routine => {
+                let got = format!("inout {}", declared(&tokens[i + 1..]));
+                let (wanted, remedy) = DIRECTION;
+                return Err(at_line(wanted, token.line, path, &got, remedy));
+            }
+            _ => {}
+        }
         let before = i.checked_sub(1).map_or("", |b| tokens[b].text);
         let after = tokens.get(i + 1).map_or("", |a| a.text);
         if let Some(refusal) = zero_divisor(&tokens[i..]) {
@@ -71,6 +86,21 @@ pub(super) fn check<'a>(text: &'a str, path: &Path) -> Result<Vec<Token<'a>>> {
         }
     }
     Ok(tokens)
+}
+
+/// The first name that a declaration gives, after its type and its range.
+fn declared<'a>(tokens: &[Token<'a>]) -> &'a str {
+    let mut depth = 0;
+    for text in tokens.iter().map(|token| token.text) {
+        match text {
+            "[" => depth += 1,
+            "]" => depth -= 1,
+            _ if depth > 0 => {}
+            "wire" | "tri" | "wand" | "wor" | "logic" | "reg" | "var" | "signed" | "unsigned" => {}
+            name => return name,
+        }
+    }
+    ""
 }
 
 /// A refusal of a piece of text in a line.
@@ -284,6 +314,22 @@ mod tests {
         ] {
             assert_eq!(said(text), "", "{text}");
         }
+    }
+
+    #[test]
+    fn ports_of_both_directions_are_refused_with_their_line() {
+        for (text, line, name) in [
+            ("module m(input a, inout b);", 1, "inout b"),
+            ("module m(a, b);\ninput a;\ninout wire signed [2*W-1:0][1:0] b, c;", 3, "inout b"),
+            ("task t(inout x); endtask\nmodule m(inout\n\\x* , y);", 2, "inout \\x*"),
+            ("inout", 1, "inout "),
+        ] {
+            let said = said(text);
+            let place = format!("inputs or outputs in line {line} of mine.v, got `{name}`");
+            assert!(said.contains(&place), "{text}: {said}");
+        }
+        let routines = "task t(inout x); endtask\nfunction automatic f(inout x); endfunction";
+        assert_eq!(said(routines), "");
     }
 
     #[test]
