@@ -39,6 +39,7 @@ DONE = (
     *("becalm.integers", "becalm._types", "becalm._lists", "becalm._arrays", "becalm._operators"),
     *("becalm.circuit", "becalm.aes", "becalm.doctor", "becalm.errors"),
     *(f"becalm.{module}" for module in CKKS),
+    "becalm._packed",
     "becalm._cluster",
     *("becalm._desilo", "becalm._desilo_arithmetic", "becalm._desilo_matrices"),
     *("becalm._desilo_files", "becalm._desilo_key_files"),
@@ -69,6 +70,13 @@ def of_ckks():
     return {"becalm": becalm, "ckks": ckks, "np": np, "secret": secret, "server": server}
 
 
+def of_packed():
+    """The names that the examples of packed integers use."""
+    secret, server = becalm.keygen("ckks_toy_table_4", allow_insecure=True, progress=False)
+    packed = secret.encrypt_packed([1, 2, 3, 15], bits=4)
+    return {"becalm": becalm, "secret": secret, "server": server, "packed": packed}
+
+
 def of_desilo(bootstraps):
     """The names that the examples of an engine use."""
     engine = desilo.ToyEngine(**({"use_bootstrap": True} if bootstraps else {"slot_count": 4}))
@@ -84,6 +92,8 @@ def known_names(module):
     name = module.rpartition(".")[2]
     if "desilo" in name:
         return of_desilo(name in ("desilo", "_desilo_bootstraps"))
+    if name == "_packed":
+        return of_packed()
     return of_ckks() if name in CKKS else of_tfhe()
 
 
@@ -97,6 +107,8 @@ def source(module):
     name = module.rpartition(".")[2]
     if "desilo" in name:
         return f"desilo {name in ('desilo', '_desilo_bootstraps')}"
+    if name == "_packed":
+        return "packed"
     return "ckks" if name in CKKS else "tfhe"
 
 

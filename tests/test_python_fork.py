@@ -53,6 +53,7 @@ def world(tmp_path_factory):
     made.small = becalm.keygen("ckks_toy_12", slots=16, rotations=range(16), bootstrap=None, **TOY)
     made.packed = becalm.keygen("ckks_toy_12", bootstrap=None, rotations=[1], compact=True, **TOY)
     made.large = becalm.keygen("ckks_toy_13", bootstrap="large", **TOY)
+    made.tables = becalm.keygen("ckks_toy_table_4", **TOY)
     made.values = made.rng.uniform(-0.5, 0.5, 16)
     made.x = made.small.secret.encrypt(made.values)
     for name in ("small", "packed", "large"):
@@ -113,6 +114,16 @@ def programs(w):
     q.output(q.lookup(x, table))
     hidden = secret.encrypt_table(lambda m: m ^ 1)
     assert int(secret.decrypt(server.run(q, secret.encrypt(2), hidden))) == 3
+
+
+@kind
+def packed_integers(w):
+    secret, server = w.tables
+    x = secret.encrypt_packed([3, 1, 15], bits=4)
+    y = 3 * x + [1, 2, 3]
+    assert secret.decrypt(server.lookup(y, lambda m: 15 - m)).tolist() == [5, 10, 15]
+    public = secret.public_key().encrypt_packed([1, 2], bits=2)
+    assert secret.decrypt(public).tolist() == [1, 2]
 
 
 @kind

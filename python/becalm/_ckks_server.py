@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,16 +17,17 @@ from becalm._encrypts import SecretKey
 from becalm._files import of_kind
 from becalm._lock import Lock
 from becalm._operands import Plaintext, at_level, vector
+from becalm._packed import LooksUp, of_file
 from becalm._progress import Progress
 from becalm._sets import Params, params, staged
-from becalm._vectors import Ciphertext, known_real, owned, require
+from becalm._vectors import Ciphertext, known_real, lanes_of, owned, require
 from becalm.errors import BadInput, Unsupported
 
 #: Programs of functions that a server keeps.
 _KEPT = 8
 
 
-class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
+class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown):
     """The side that computes: evaluation keys, and no secret.
 
     A bootstrap encodes its matrices when it first runs; those of the last kind are kept. A server
@@ -353,7 +354,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
 
     def load(
         self, path: str | os.PathLike[str], *, limit: int | None = None, real: bool = False
-    ) -> Ciphertext:
+    ) -> Any:
         """Reads a ciphertext of at most `limit` bytes (1 GiB by default). Its file says whether its
         values are real, which saves half of a bootstrap's work. `real=True` says so of a file
         that leaves it open, as those of earlier versions do.
@@ -369,7 +370,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
 
         Returns
         -------
-        Ciphertext
+        Ciphertext or PackedArray
             It knows this server.
 
         Raises
@@ -388,11 +389,9 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
         most, file = _values.limit("load", limit), _values.path("load", path)
         with of_kind("load", file, "becalm.rlwe"):
             native, said = _native.CkksCiphertext.load(self._context, file, most)
-        return owned("load", Ciphertext(native, self, known_real("load", said, real)), self.key_id)
+        return self._read("load", native, said, real)
 
-    def from_bytes(
-        self, file: bytes, *, limit: int | None = None, real: bool = False
-    ) -> Ciphertext:
+    def from_bytes(self, file: bytes, *, limit: int | None = None, real: bool = False) -> Any:
         """The ciphertext of `to_bytes`, as `load`.
 
         Parameters
@@ -406,7 +405,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
 
         Returns
         -------
-        Ciphertext
+        Ciphertext or PackedArray
             It knows this server.
 
         Raises
@@ -425,6 +424,11 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
         op = "from_bytes"
         data, most = _values.data(op, file), _values.limit(op, limit)
         native, said = _native.CkksCiphertext.from_bytes(self._context, data, most)
+        return self._read(op, native, said, real)
+
+    def _read(self, op: str, native: _native.CkksCiphertext, said: bool | None, real: bool) -> Any:
+        if native.integers:
+            return of_file(op, native, self, self.key_id)
         return owned(op, Ciphertext(native, self, known_real(op, said, real)), self.key_id)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -482,7 +486,11 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
         if inputs[0].slots > self.slots:
             wanted, got = f"a ciphertext of at most {self.slots} slots", str(inputs[0].slots)
             raise BadInput("bootstrap", wanted, got, f"make keys with slots={got}")
-        session = self._opened(which)
+        session = self._session_for(
+            which,
+            self._remedy(which[0], stage_count),
+            lambda: staged(stage_count, lambda n: self._plan.record(which[0], n, values, times)),
+        )
         with _progress.shown(progress, "bootstrap", 1.0) as callback, named(""):
             return session.run([[x._native for x in inputs]], callback)[0]
 
@@ -542,7 +550,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
         if len(inputs) != program.inputs:
             wanted, got = f"{program.inputs} inputs", str(len(inputs))
             raise BadInput("run", wanted, got, "pass one for each argument")
-        lanes, batch = _lanes(inputs)
+        lanes, batch = lanes_of(inputs)
         own = [[owned("run", x, self.key_id) for x in lane] for lane in lanes]
         known_real = [all(lane[i].real for lane in own) for i in range(len(inputs))]
         real = program._native.real(known_real)
@@ -566,13 +574,14 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], _html.Shown):
                 self._session = (("program",), session)
             return self._session[1]
 
-    def _opened(self, which: tuple[str, int | None, str, int | None]) -> _native.CkksSession:
+    def _session_for(
+        self, which: tuple[object, ...], remedy: str, record: Callable[[], _native.CkksProgram]
+    ) -> _native.CkksSession:
         with self._lock:
             if self._session is None or self._session[0] != which:
                 self._session = None
-                kind, stages, values, times = which
-                program = staged(stages, lambda n: self._plan.record(kind, n, values, times))
-                with named(self._remedy(kind, stages)):
+                program = record()
+                with named(remedy):
                     session = _native.CkksSession(self._keys, program, self._matrices)
                 self._session = (which, session)
             return self._session[1]
@@ -583,16 +592,3 @@ SecretKey._serves = Server
 
 def _times(iterations: Any) -> int | None:
     return None if iterations is None else _values.count("bootstrap", "iterations", iterations)
-
-
-def _lanes(inputs: Sequence[Any]) -> tuple[list[list[Ciphertext]], bool]:
-    """The ciphertexts of each lane, and whether there may be several."""
-    lists = [list(x) if isinstance(x, (list, tuple)) else None for x in inputs]
-    counts = sorted({len(x) for x in lists if x is not None})
-    if len(counts) > 1 or counts == [0]:
-        got = " and ".join(map(str, counts))
-        remedy = "give each argument one ciphertext for every lane"
-        raise BadInput("run", "lists of one length, of one ciphertext or more", got, remedy)
-    count = counts[0] if counts else 1
-    each = [x if x is not None else [y] * count for x, y in zip(lists, inputs, strict=True)]
-    return [[require(x[lane], "run") for x in each] for lane in range(count)], bool(counts)

@@ -12,6 +12,7 @@ from becalm import _html, _native, _values
 from becalm._files import of_kind
 from becalm._keygen import asked, keys_of
 from becalm._operands import array, at_least_one_value, at_level, vector
+from becalm._packed import PackedArray, decrypted, encrypted, of_file
 from becalm._progress import Progress
 from becalm._sets import Params, params
 from becalm._threshold import KeyShare
@@ -86,6 +87,37 @@ class _Encrypts(_html.Shown):
         most = None if bound is None else _values.real("encrypt", "bound", bound)
         return Ciphertext(self._native.encrypt(data, at, most), self._server, real)
 
+    def encrypt_packed(self, values: npt.ArrayLike, *, bits: int) -> PackedArray:
+        """Encrypts integers of 1 to 4 bits for tables, with a set that has some: `ckks_table_4`.
+
+        Parameters
+        ----------
+        values
+            Integers from 0 to 2^bits - 1, of any shape. A ciphertext holds 65,536 at N = 2^16.
+        bits
+            Sums are taken modulo 2^bits.
+
+        Returns
+        -------
+        PackedArray
+            It knows the server of the key.
+
+        Raises
+        ------
+        BadInput
+            For a value that is too large or negative, and for other bits.
+        WrongParams
+            For a set without tables.
+
+        Examples
+        --------
+        >>> options = {"allow_insecure": True, "progress": False, "bootstrap": None}
+        >>> secret, _ = becalm.keygen("ckks_toy_table_4", **options)
+        >>> secret.decrypt(secret.encrypt_packed([3, 1, 4], bits=3)).tolist()
+        [3, 1, 4]
+        """
+        return encrypted(self._native, self._server, values, bits)
+
 
 class SecretKey(_Encrypts):
     """The secret key of one user: encrypts and decrypts.
@@ -120,7 +152,7 @@ class SecretKey(_Encrypts):
         return found
 
     @overload
-    def decrypt(self, x: Ciphertext) -> npt.NDArray[Any]: ...
+    def decrypt(self, x: Ciphertext | PackedArray) -> npt.NDArray[Any]: ...
 
     @overload
     def decrypt(self, x: list[Any]) -> list[Any]: ...
@@ -140,7 +172,7 @@ class SecretKey(_Encrypts):
         Returns
         -------
         array, list or tuple
-            Floats or complex numbers.
+            Floats or complex numbers; of packed integers, integers.
 
         Raises
         ------
@@ -155,6 +187,8 @@ class SecretKey(_Encrypts):
         if isinstance(x, (list, tuple)):
             parts = [self.decrypt(part) for part in x]
             return tuple(parts) if isinstance(x, tuple) else parts
+        if isinstance(x, PackedArray):
+            return decrypted(self._native, x)
         return array(self._native.decrypt(require(x, "decrypt")._native), x.real)
 
     def decrypt_to_share(
@@ -390,7 +424,7 @@ class SecretKey(_Encrypts):
     def _save_with(self, server: Server, paths: tuple[str, str], overwrite: bool) -> None:
         self._native.save_with(server._keys, paths, server._plan.note(), overwrite)
 
-    def load(self, path: str | os.PathLike[str], *, limit: int | None = None) -> Ciphertext:
+    def load(self, path: str | os.PathLike[str], *, limit: int | None = None) -> Any:
         """Reads a ciphertext under this key, of at most `limit` bytes (1 GiB by default).
 
         Parameters
@@ -402,7 +436,7 @@ class SecretKey(_Encrypts):
 
         Returns
         -------
-        Ciphertext
+        Ciphertext or PackedArray
             It knows the server of this key.
 
         Raises
@@ -419,6 +453,8 @@ class SecretKey(_Encrypts):
         most, file = _values.limit("load", limit), _values.path("load", path)
         with of_kind("load", file, "becalm.rlwe"):
             native, real = _native.CkksCiphertext.load(self._context, file, most)
+        if native.integers:
+            return of_file("load", native, self._server, self.key_id)
         return owned("load", Ciphertext(native, self._server, real is True), self.key_id)
 
     def to_bytes(self) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -371,3 +372,16 @@ def require(x: object, op: str) -> Ciphertext:
         return found
     remedy = "run the program: server.run(program, x)"
     raise BadInput(op, "a CKKS ciphertext", "a register of a program", remedy)
+
+
+def lanes_of(inputs: Sequence[Any]) -> tuple[list[list[Ciphertext]], bool]:
+    """The ciphertexts of each lane, and whether there may be several."""
+    lists = [list(x) if isinstance(x, (list, tuple)) else None for x in inputs]
+    counts = sorted({len(x) for x in lists if x is not None})
+    if len(counts) > 1 or counts == [0]:
+        got = " and ".join(map(str, counts))
+        remedy = "give each argument one ciphertext for every lane"
+        raise BadInput("run", "lists of one length, of one ciphertext or more", got, remedy)
+    count = counts[0] if counts else 1
+    each = [x if x is not None else [y] * count for x, y in zip(lists, inputs, strict=True)]
+    return [[require(x[lane], "run") for x in each] for lane in range(count)], bool(counts)

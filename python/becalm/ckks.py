@@ -52,6 +52,7 @@ from becalm._functions import (
 from becalm._keygen import asked, context_of, keys_of
 from becalm._names import CkksName
 from becalm._operands import Plaintext
+from becalm._packed import PackedArray
 from becalm._progress import Progress
 from becalm._sets import AS_MADE, Params, Price, compact_of, known, params, planned, priced
 from becalm._threshold import (
@@ -73,6 +74,7 @@ __all__ = [
     "Keys",
     "Matrix",
     "Needs",
+    "PackedArray",
     "Params",
     "PartialDecryption",
     "Plaintext",

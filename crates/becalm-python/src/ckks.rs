@@ -13,6 +13,11 @@ use pyo3::types::PyBytes;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// Integers of 8 bytes each.
+pub(crate) fn integers(bytes: &[u8]) -> Vec<u64> {
+    bytes.as_chunks::<8>().0.iter().map(|b| u64::from_le_bytes(*b)).collect()
+}
+
 /// The facts of a ciphertext, in whichever form it is kept.
 macro_rules! on_kept {
     ($x:expr, $what:ident) => {
@@ -273,6 +278,29 @@ impl CkksCiphertext {
     fn multiply_constant(&self, py: Python<'_>, factor: f64) -> PyResult<Self> {
         self.with(&[&self.0], None)
             .one(py, "multiply", |p, r| p.multiply_constant(r[0], factor))
+            .map(CkksCiphertext)
+    }
+
+    /// The bits and the count of the integers that its coefficients are; none of values in slots.
+    #[getter]
+    fn integers(&self) -> Option<(u32, usize)> {
+        on_kept!(self, integers).map(|own| (own.bits, own.count))
+    }
+
+    /// `self · factor` for an integer, by sums.
+    fn multiple(&self, py: Python<'_>, factor: i64) -> PyResult<Self> {
+        self.with(&[&self.0], None)
+            .one(py, "multiply", |p, r| p.multiple(r[0], factor))
+            .map(CkksCiphertext)
+    }
+
+    /// `self + integers` that everybody knows, 8 bytes each.
+    fn add_integers(&self, py: Python<'_>, data: &[u8]) -> PyResult<Self> {
+        let (key, data) = (on_kept!(self, key_id), integers(data));
+        let bits = on_kept!(self, integers).map_or(0, |own| own.bits);
+        let other = Vector::made(py, &self.0.on, |c| c.public_integers(&data, bits, key))?;
+        self.with(&[&self.0, &other], None)
+            .one(py, "add", |p, r| p.add(r[0], r[1]))
             .map(CkksCiphertext)
     }
 

@@ -1,8 +1,8 @@
 //! The keys that encrypt and decrypt CKKS, for Python.
 
 use crate::call::{Watched, raise, supervised};
-use crate::ciphertext::trust;
-use crate::ckks::CkksCiphertext;
+use crate::ciphertext::{flat, trust};
+use crate::ckks::{CkksCiphertext, integers};
 use crate::ckks_evaluate::CkksKeys;
 use crate::ckks_machine::{CkksContext, Shared, brief, bytes_of, form_named, values};
 use crate::ckks_threshold::CkksKeyShare;
@@ -67,6 +67,33 @@ impl CkksSecretKey {
                 None => c.encrypt(&data, level, &self.1),
             }
         })
+    }
+
+    /// Integers that a ciphertext holds.
+    #[getter]
+    fn integers(&self) -> usize {
+        self.0.context.params().degree()
+    }
+
+    /// Encrypts integers of so many bits, 8 bytes each.
+    fn encrypt_integers(
+        &self,
+        py: Python<'_>,
+        data: &[u8],
+        bits: u32,
+    ) -> PyResult<CkksCiphertext> {
+        let data = Zeroizing::new(integers(data));
+        CkksCiphertext::made(py, &self.0, |c| c.encrypt_integers(&data, bits, &self.1))
+    }
+
+    /// Decrypts to integers of 8 bytes each.
+    fn decrypt_integers<'py>(
+        &self,
+        py: Python<'py>,
+        x: &CkksCiphertext,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let found = brief(py, &self.0, |c| c.decrypt_integers(&*x.0.open()?, &self.1))?;
+        flat(py, Zeroizing::new(found).iter().map(|v| v.to_le_bytes()))
     }
 
     /// Decrypts to the values in the slots.
@@ -216,6 +243,23 @@ impl CkksPublicKey {
                 None => c.encrypt_public(&data, level, &self.1),
             }
         })
+    }
+
+    /// Integers that a ciphertext holds.
+    #[getter]
+    fn integers(&self) -> usize {
+        self.0.context.params().degree()
+    }
+
+    /// Encrypts integers of so many bits, 8 bytes each.
+    fn encrypt_integers(
+        &self,
+        py: Python<'_>,
+        data: &[u8],
+        bits: u32,
+    ) -> PyResult<CkksCiphertext> {
+        let data = Zeroizing::new(integers(data));
+        CkksCiphertext::made(py, &self.0, |c| c.encrypt_integers_public(&data, bits, &self.1))
     }
 
     /// The bytes of its file.

@@ -182,6 +182,11 @@ impl CkksPlan {
         })
     }
 
+    /// Records tables of integers of so many bits for these keys.
+    fn tables(&self, bits: u32, tables: Vec<Vec<u64>>) -> PyResult<CkksProgram> {
+        planned(|| Ok(CkksProgram::of(self.0.tables(bits, &tables)?)))
+    }
+
     /// Gives a program the usual kind of bootstrap for functions that ask for it, or, `auto`, for every instruction.
     fn bootstraps_for(&self, program: &CkksProgram, auto: bool) -> PyResult<()> {
         planned(|| program.bootstrap_by(|| Bootstraps::new(self.0.clone()), auto))

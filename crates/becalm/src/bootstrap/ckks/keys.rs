@@ -203,6 +203,22 @@ impl KeyPlan {
         self.record_of(kind, self.wish.size, stage_count, values, iterations)
     }
 
+    /// Tables of integers for these keys, as [`tables`] has them.
+    ///
+    /// # Errors
+    /// As there; `WrongParams` for a set without tables.
+    pub fn tables(&self, bits: u32, all: &[Vec<u64>]) -> Result<CkksProgram> {
+        require_kind(self.chain.params(), Kind::Table)?;
+        let settings = self.settings(self.wish.size);
+        tables(&self.chain, bits, all, &Settings { stage_count: self.wish.stage_count, ..settings })
+    }
+
+    /// The settings of keys of a size.
+    fn settings(&self, size: Option<&'static str>) -> Settings {
+        let baby = KEY_SIZES.iter().find(|(name, _)| Some(*name) == size.or(Some(USUAL_SIZE)));
+        baby.map_or_else(Settings::default, |(_, baby)| Settings { baby: *baby, ..Settings::default() })
+    }
+
     fn record_of(
         &self,
         kind: Kind,
@@ -211,11 +227,12 @@ impl KeyPlan {
         values: Values,
         iterations: Option<usize>,
     ) -> Result<CkksProgram> {
-        let baby = KEY_SIZES.iter().find(|(name, _)| Some(*name) == size.or(Some(USUAL_SIZE)));
-        let baby = baby.map_or(Settings::default().baby, |(_, baby)| *baby);
-        let stage_count = stage_count.or(self.wish.stage_count);
-        let iterations = iterations.unwrap_or(self.wish.iterations);
-        let settings = Settings { stage_count, baby, values, iterations };
+        let settings = Settings {
+            stage_count: stage_count.or(self.wish.stage_count),
+            values,
+            iterations: iterations.unwrap_or(self.wish.iterations),
+            ..self.settings(size)
+        };
         let params = self.chain.params();
         require_kind(params, kind)?;
         match kind {

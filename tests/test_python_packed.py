@@ -1,0 +1,110 @@
+"""Packed integers: arithmetic as numpy has it modulo 2^bits, tables, files and refusals."""
+
+import numpy as np
+import pytest
+
+import becalm
+from becalm import ckks, errors
+
+TOY = {"allow_insecure": True, "progress": False}
+
+
+@pytest.fixture(scope="module")
+def keys():
+    return becalm.keygen("ckks_toy_table_4", **TOY)
+
+
+@pytest.fixture(scope="module")
+def values():
+    return np.random.default_rng(5).integers(0, 16, (3, 50))
+
+
+@pytest.fixture(scope="module")
+def x(keys, values):
+    return keys.secret.encrypt_packed(values, bits=4)
+
+
+def test_arithmetic_is_that_of_numpy_modulo_sixteen(keys, values, x):
+    other = np.random.default_rng(6).integers(0, 16, values.shape)
+    y = keys.secret.encrypt_packed(other, bits=4)
+    for got, wanted in [
+        (x + y, values + other),
+        (x - y, values - other),
+        (-x, -values),
+        (x + other, values + other),
+        (other + x, values + other),
+        (x - 5, values - 5),
+        (5 - x, 5 - values),
+        (3 * x, 3 * values),
+        (x * -7, -7 * values),
+        (x * 16, 0 * values),
+        (x + np.arange(50), values + np.arange(50)),
+    ]:
+        assert (keys.secret.decrypt(got) == wanted % 16).all()
+    assert (x.shape, x.bits, x.size, len(x)) == (values.shape, 4, 150, 3)
+    assert x.reshape(-1).shape == (150,)
+    assert keys.secret.decrypt(x).dtype == np.uint8
+
+
+def test_tables_are_functions_lists_and_arrays(keys, values, x):
+    secret, server = keys
+    square, half = server.lookup_many(x, [lambda m: m * m % 16, np.arange(16) // 2])
+    assert (secret.decrypt(square) == values * values % 16).all()
+    assert (secret.decrypt(half) == values // 2).all()
+    again = x.lookup([15 - m for m in range(16)]) + half
+    assert (secret.decrypt(again) == (15 - values + values // 2) % 16).all()
+    assert square.error > x.error and square.error < 2**-15
+
+
+def test_more_integers_than_a_ciphertext_holds(keys):
+    secret, server = keys
+    many = np.random.default_rng(7).integers(0, 4, 5000)
+    x = secret.encrypt_packed(many, bits=2)
+    y = server.lookup(x + 1, lambda m: 3 - m)
+    assert (secret.decrypt(y) == (3 - (many + 1) % 4)).all()
+    with pytest.raises(errors.Unsupported, match="at most 4096"):
+        x.save("never")
+    assert x.stored_nbytes < 25 * 5000
+
+
+def test_files_and_public_keys(keys, values, x, tmp_path):
+    secret, server = keys
+    x.save(tmp_path / "x")
+    for back in (server.load(tmp_path / "x"), secret.load(tmp_path / "x")):
+        assert back.bits == 4 and (secret.decrypt(back) == values.reshape(-1)).all()
+    assert (secret.decrypt(server.from_bytes(x.to_bytes())) == values.reshape(-1)).all()
+    public = secret.public_key()
+    assert secret.decrypt(public.encrypt_packed([1, 2, 3], bits=2)).tolist() == [1, 2, 3]
+
+
+def test_wrong_calls_say_why(keys, x):
+    secret, server = keys
+    refused = [
+        (errors.BadInput, lambda: secret.encrypt_packed([16], bits=4), "below 16"),
+        (errors.BadInput, lambda: secret.encrypt_packed([-1], bits=4), "negative"),
+        (errors.BadInput, lambda: secret.encrypt_packed([], bits=4), "one integer or more"),
+        (errors.BadInput, lambda: secret.encrypt_packed([1], bits=5), "1 to 4 bits"),
+        (errors.BadInput, lambda: x + secret.encrypt_packed([1], bits=4), "shape"),
+        (errors.BadInput, lambda: x.reshape(7), "150"),
+        (errors.BadInput, lambda: server.lookup(x, range(15)), "16 entries"),
+        (errors.BadInput, lambda: server.lookup(x, range(1, 17)), "below 16"),
+        (errors.BadInput, lambda: server.lookup_many(x, []), "one table or more"),
+        (errors.BadInput, lambda: server.lookup(3, range(16)), "packed integers"),
+        (errors.Unsupported, lambda: x * x, "everybody knows"),
+    ]
+    for kind, call, text in refused:
+        with pytest.raises(kind, match=text):
+            call()
+    noisy = x
+    with pytest.raises(errors.TooNoisy):
+        for _ in range(40):
+            noisy = noisy + noisy
+    other, _ = becalm.keygen("ckks_toy_12", bootstrap=None, **TOY)
+    with pytest.raises(errors.WrongParams, match="ckks_table_4"):
+        other.encrypt_packed([1], bits=4)
+    stranger = becalm.keygen("ckks_toy_table_4", bootstrap=None, **TOY)
+    with pytest.raises(errors.WrongKey):
+        stranger.secret.decrypt(x)
+    with pytest.raises(errors.WrongKey):
+        server.lookup(stranger.secret.encrypt_packed([1], bits=4), range(16))
+    assert isinstance(x, ckks.PackedArray) and "4 bits" in repr(x) and "4" in x._repr_html_()
