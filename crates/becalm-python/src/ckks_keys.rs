@@ -76,12 +76,7 @@ impl CkksSecretKey {
     }
 
     /// Encrypts integers of so many bits, 8 bytes each.
-    fn encrypt_integers(
-        &self,
-        py: Python<'_>,
-        data: &[u8],
-        bits: u32,
-    ) -> PyResult<CkksCiphertext> {
+    fn encrypt_integers(&self, py: Python<'_>, data: &[u8], bits: u32) -> PyResult<CkksCiphertext> {
         let data = Zeroizing::new(integers(data));
         CkksCiphertext::made(py, &self.0, |c| c.encrypt_integers(&data, bits, &self.1))
     }
@@ -252,12 +247,7 @@ impl CkksPublicKey {
     }
 
     /// Encrypts integers of so many bits, 8 bytes each.
-    fn encrypt_integers(
-        &self,
-        py: Python<'_>,
-        data: &[u8],
-        bits: u32,
-    ) -> PyResult<CkksCiphertext> {
+    fn encrypt_integers(&self, py: Python<'_>, data: &[u8], bits: u32) -> PyResult<CkksCiphertext> {
         let data = Zeroizing::new(integers(data));
         CkksCiphertext::made(py, &self.0, |c| c.encrypt_integers_public(&data, bits, &self.1))
     }

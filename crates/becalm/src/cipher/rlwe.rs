@@ -240,6 +240,11 @@ impl PackedRlwe {
         self.head.slots
     }
 
+    /// As [`Rlwe::integers`].
+    pub fn integers(&self) -> Option<Integers> {
+        self.head.integers
+    }
+
     /// As [`Rlwe::error`].
     pub fn error(&self) -> f64 {
         self.head.account.error

@@ -216,7 +216,10 @@ impl KeyPlan {
     /// The settings of keys of a size.
     fn settings(&self, size: Option<&'static str>) -> Settings {
         let baby = KEY_SIZES.iter().find(|(name, _)| Some(*name) == size.or(Some(USUAL_SIZE)));
-        baby.map_or_else(Settings::default, |(_, baby)| Settings { baby: *baby, ..Settings::default() })
+        baby.map_or_else(Settings::default, |(_, baby)| Settings {
+            baby: *baby,
+            ..Settings::default()
+        })
     }
 
     fn record_of(
