@@ -204,7 +204,7 @@ const TABLE_4: CkksParams = CkksParams {
     scale_bits: 40.0,
     special_bits: 470.0,
     bootstrap: Some(CkksBootstrap {
-        coeffs_to_slots_bits: 50.0,
+        coeffs_to_slots_bits: 49.0,
         eval_mod_bits: 49.0,
         last_bits: 49.0,
         slots_first: true,

@@ -165,7 +165,7 @@ impl CkksParams {
 
 /// Refuses a common beginning of several names, such as `ckks`, and lists these names; none for another beginning.
 fn family(name: &str) -> Option<Error> {
-    const FEW: usize = 20;
+    const FEW: usize = 24;
     let tfhe = TABLE.iter().map(|p| &*p.name);
     let all = tfhe.chain(CkksParams::all().iter().map(|p| p.name));
     let begins = |n: &&str| n.strip_prefix(name).is_some_and(|rest| rest.starts_with('_'));
