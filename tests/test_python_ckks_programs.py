@@ -315,8 +315,8 @@ def test_the_command_evaluates_and_describes_programs(tmp_path):
     assert told["needs"]["rotations"] == [1] and told["cost"]["key_switches"] == 2
     assert [i["level"] for i in told["outputs"]] == [1, 2]
     for words, arguments in (
-        ("2 inputs, 3 files", [*job, "a", "b", "c", "--force"]),
-        ("2 outputs on each of 1 lane, 4 files", [*job, "a", "b", "--force"]),
+        ("2 inputs of every lane, got 3 files", [*job, "a", "b", "c", "--force"]),
+        ("2 outputs on each of 1 lane, got 4 files", [*job, "a", "b", "--force"]),
         ("cpu", [*job, "a", "b", "c", "d", "--force", "--backend", "cuda"]),
         ("exists", [*job, "a", "b", "c", "d"]),
         ("holds a key", [*job[:-1], "keys", "a", "b", "c", "d", "--force"]),

@@ -15,6 +15,7 @@ CkksName = Literal[
     "ckks_precise",
     "ckks_slots_first",
     "ckks_iterated",
+    "ckks_table_4",
     "ckks_n12",
     "ckks_n13",
     "ckks_n14",
@@ -28,6 +29,7 @@ CkksName = Literal[
     "ckks_toy_precise",
     "ckks_toy_slots_first",
     "ckks_toy_iterated",
+    "ckks_toy_table_4",
 ]
 
 #: Sets of TFHE.

@@ -106,7 +106,7 @@ fn what_gives_a_share_away_is_not_done() {
     let (f, worst) = made("threshold-refused");
     f.succeed(SPLIT);
     assert!(f.refuse(4, SPLIT).contains("--force"));
-    f.refuse(1, "threshold split --threshold 2 -o t1 -o t1 --allow-insecure");
+    f.refuse(2, "threshold split --threshold 2 -o t1 -o t1 --allow-insecure");
     f.refuse(3, "threshold split --threshold 3 -o t1 -o t2 --allow-insecure");
     f.refuse(3, "threshold split --threshold 2 -o t1 -o t2");
     #[cfg(unix)]
@@ -130,7 +130,7 @@ fn what_gives_a_share_away_is_not_done() {
     // Keys stay, whatever is forced.
     for key in ["s1", "s2", "secret.becalm"] {
         let says =
-            f.refuse(1, &line("x.becalm", "x.becalm", &format!("--quorum 1,2 --force -o {key}")));
+            f.refuse(4, &line("x.becalm", "x.becalm", &format!("--quorum 1,2 --force -o {key}")));
         assert!(says.contains("holds a key"), "{says}");
     }
     let no_error = "threshold decrypt x.becalm --like x.becalm --quorum 1,2 --queries 4 -o p";

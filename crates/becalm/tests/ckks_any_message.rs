@@ -52,6 +52,8 @@ struct Bench {
     ready: Prepared,
     slots: usize,
     level: usize,
+    /// How many encryptions a mean is taken over.
+    encryptions: usize,
 }
 
 impl Bench {
@@ -81,19 +83,25 @@ impl Bench {
         let cpu = Cpu::new(0).unwrap();
         let ready = Prepared::new(&cpu, &context, &program, usize::MAX, &|_, _| true).unwrap();
         let evaluator = CkksEvaluator::new(&cpu, &context, &keys).unwrap();
-        Bench { context, secret, evaluator, ready, slots, level }
+        Bench { context, secret, evaluator, ready, slots, level, encryptions: 1 }
     }
 
     fn run(&self, x: &Rlwe) -> Rlwe {
         self.evaluator.run(&self.ready, &[x]).unwrap().remove(0)
     }
 
-    /// The square mean and the greatest error behind one bootstrap, and the result.
+    /// The square mean and the greatest error behind one bootstrap of each of some encryptions, and a result.
     fn measured(&self, m: &[Complex]) -> (f64, f64, Rlwe) {
-        let x = self.context.encrypt_within(m, 1.0, self.level, &self.secret).unwrap();
-        let y = self.run(&x);
-        let (mean, worst) = self.errors(&y, m);
-        (mean, worst, y)
+        let (mut square, mut greatest, mut last) = (0.0, 0f64, None);
+        for _ in 0..self.encryptions {
+            let x = self.context.encrypt_within(m, 1.0, self.level, &self.secret).unwrap();
+            let y = self.run(&x);
+            let (mean, worst) = self.errors(&y, m);
+            square += mean * mean / self.encryptions as f64;
+            greatest = greatest.max(worst);
+            last = Some(y);
+        }
+        (square.sqrt(), greatest, last.unwrap())
     }
 
     fn errors(&self, y: &Rlwe, m: &[Complex]) -> (f64, f64) {
@@ -140,7 +148,10 @@ fn every_kind_of_message_keeps_its_bits() {
 #[test]
 fn claims_of_the_other_bootstraps_hold() {
     let real = Settings { values: Values::Real, ..Settings::default() };
-    Bench::of("ckks_toy_precise", |context| regular(context, &real)).hold(false, 25.0);
+    // One in ten ciphertexts of so small a ring has a coefficient with |I| = 7, and its error goes into all slots: a fifth of their mean square.
+    // The claim is of the mean over I, which N = 2^16 coefficients are close to.
+    let precise = Bench::of("ckks_toy_precise", |context| regular(context, &real));
+    Bench { encryptions: 4, ..precise }.hold(false, 25.0);
     Bench::of("ckks_toy_12", |context| regular(context, &Settings::default())).hold(true, 13.0);
     Bench::of("ckks_toy_12", |context| sparse(context, 64, &real)).hold(false, 13.0);
 }

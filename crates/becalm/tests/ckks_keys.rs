@@ -46,7 +46,7 @@ fn a_need_finds_its_set() {
     for kind in Kind::all() {
         assert_eq!(Kind::named(kind.name()), Ok(kind));
     }
-    assert!(Kind::named("other").unwrap_err().detail().wanted.contains("sign or precise"));
+    assert!(Kind::named("other").unwrap_err().detail().wanted.contains("precise or table"));
 }
 
 #[test]

@@ -102,6 +102,7 @@ fn every_instruction(p: &mut CkksProgram) -> Result<Vec<Vec<Complex>>> {
                 .collect(),
         ),
         (p.multiply_constant(a, -0.3)?, each(&x, |x| x * -0.3)),
+        (p.weighted_sum(&[(a, 0.5), (b, -2.0)])?, both(&x, &y, |a, b| a * 0.5 - b * 2.0)),
         (p.add_plain(a, &y)?, both(&x, &y, |a, b| a + b)),
         (p.add_plain(a, &[Complex::from(0.5)])?, each(&x, |x| x + Complex::from(0.5))),
         (p.multiply_plain(a, &y)?, both(&x, &y, |a, b| a * b)),
@@ -134,7 +135,7 @@ fn every_instruction_computes_what_it_says() {
     // An instruction missing here would go untested.
     let mut names = BTreeSet::from_iter(program.ops().iter().map(CkksOp::name));
     // Parts of bootstraps.
-    names.extend(["raise modulus", "rescale", "refreshed"]);
+    names.extend(["raise modulus", "rescale", "refreshed", "look up"]);
     assert_eq!(names, BTreeSet::from_iter(CkksOp::NAMES.iter().copied()));
 }
 

@@ -468,6 +468,7 @@ fn headed(kind: Kind) -> Vec<u8> {
         _ => &["key"],
     };
     let mut entries: Vec<(&str, String)> = names.iter().map(|name| (*name, "1".into())).collect();
+    entries.iter_mut().filter(|(name, _)| *name == "quorum").for_each(|e| e.1 = "1 2".into());
     entries.iter_mut().filter(|(name, _)| *name == "key").for_each(|e| e.1 = "0".repeat(32));
     entries.extend([("checksum", "0".repeat(64)), ("format", kind.name().into())]);
     entries.extend([("params", "{}".to_string()), ("version", "1".into())]);
