@@ -124,6 +124,7 @@ def packed_integers(w):
     assert secret.decrypt(server.lookup(y, lambda m: 15 - m)).tolist() == [5, 10, 15]
     public = secret.public_key().encrypt_packed([1, 2], bits=2)
     assert secret.decrypt(public).tolist() == [1, 2]
+    assert server._plan.tables(4, [list(range(16))])
 
 
 @kind

@@ -161,7 +161,8 @@ class PackedArray(_html.Shown):
         return self._plus(-self._public("subtract", other) & ((1 << self._bits) - 1))
 
     def __rsub__(self, other: Any) -> PackedArray:
-        return -self + other
+        made: PackedArray = -self + other
+        return made
 
     def __neg__(self) -> PackedArray:
         return self._of(part.negate() for part in self._parts)
