@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import becalm
-from becalm import ckks
+from becalm import _numpy, ckks
 
 # Claims for every message leave nothing of long programs, and their results are compared.
 pytestmark = pytest.mark.filterwarnings("ignore::becalm.PrecisionWarning")
@@ -235,6 +235,23 @@ def test_functions_of_numpy_work_or_name_the_call(keys):
         with pytest.raises(becalm.Unsupported) as e:
             call()
         assert named in e.value.remedy, e.value
+
+
+def test_keywords_of_numpy_are_refused_by_name(keys):
+    x = keys.secret.encrypt(values())
+    told = {"dtype": float, "initial": 2, "out": (), "where": True, "keepdims": True}
+    of_elements = (*_numpy._OPERATORS, *_numpy._UNARY)
+    for name, value in told.items():
+        for f in of_elements:
+            with pytest.raises(becalm.Unsupported, match=f"np.{f.__name__}: .*got {name}="):
+                x.__array_ufunc__(f, "__call__", *[x] * f.nin, **{name: value})
+        for f in (*_numpy._OF_ONE, *_numpy._OF_TWO):
+            with pytest.raises(becalm.Unsupported, match=f"np.{f.__name__}: .*got {name}="):
+                x.__array_function__(f, (), (x, x), {name: value})
+        # They were passed over in silence here.
+        with pytest.raises(becalm.Unsupported, match=f"np.add.reduce: .*got {name}="):
+            x.__array_ufunc__(np.add, "reduce", x, **{name: value})
+    assert np.add.reduce(x, axis=0).slots == np.sum(x, axis=None).slots == 64
 
 
 def test_wrong_use_is_refused_before_anything_is_computed(keys):

@@ -34,7 +34,7 @@ class Lists(_arrays.Array):
     ) -> list[Integers]:
         raise NotImplementedError
 
-    def _filled(self, op: str, type_: IntegerType, shape: tuple[int, ...], value: int) -> Integers:
+    def _filled(self, op: str, type_: IntegerType, shape: tuple[int, ...], value: Any) -> Integers:
         raise NotImplementedError
 
     def sum(self, axis: Axis = None, *, keepdims: bool = False) -> Integers:

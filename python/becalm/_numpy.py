@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,8 @@ _OF_ONE: dict[Any, Callable[[Any], Any]] = {
     np.ndim: lambda x: 1,
     np.size: lambda x: x.slots,
 }
+#: Functions of a vector and something else.
+_OF_TWO = (np.dot, np.inner, np.roll)
 #: Calls of becalm for functions of numpy.
 _CALLS = {
     "exp": "ckks.exp()(x)",
@@ -66,28 +68,52 @@ def _refused(name: str) -> Unsupported:
     return Unsupported(f"np.{name}", "unencrypted numbers", "a ciphertext", remedy)
 
 
+#: Keywords of numpy that say where a result goes, its type or its elements. No vector has them.
+KEYWORDS = ("casting", "dtype", "initial", "keepdims", "order", "out", "subok", "where")
+
+
+def refuse_keywords(name: str, given: Iterable[str], remedy: str) -> None:
+    """Raises where keywords are left, and names them."""
+    got = ", ".join(f"{k}=" for k in given)
+    if got:
+        raise Unsupported(f"np.{name}", "the arguments that encrypted values take", got, remedy)
+
+
+def _given(more: dict[str, Any]) -> dict[str, Any]:
+    """Keywords without those that say nothing: numpy's defaults."""
+    return {k: v for k, v in more.items() if v is not None}
+
+
 def ufunc(x: Any, function: Any, method: str, inputs: tuple[Any, ...], more: dict[str, Any]) -> Any:
     """`function` of `inputs`, of which x, a vector, is one."""
-    if method == "reduce" and function is np.add and not more.get("axis"):
+    name, more = function.__name__, _given(more)
+    if method == "reduce" and function is np.add:
+        spare = [k for k, v in more.items() if k != "axis" or v not in (0, -1)]
+        refuse_keywords("add.reduce", spare, "leave it out: x.sum() adds up all slots")
         return x.sum()
-    if method != "__call__" or any(v is not None for v in more.values()):
-        raise _refused(function.__name__)
+    if method != "__call__":
+        raise _refused(name)
+    if function in _OPERATORS or function in _UNARY:
+        refuse_keywords(name, more, "leave it out, and assign the result: z = x + y")
     if function in _OPERATORS:
         left, right = _OPERATORS[function]
         a, b = inputs
         return getattr(a, left)(b) if isinstance(a, type(x)) else getattr(b, right)(a)
     if function in _UNARY:
         return _UNARY[function](x)
-    raise _refused(function.__name__)
+    raise _refused(name)
 
 
 def function(x: Any, f: Any, given: tuple[Any, ...], more: dict[str, Any]) -> Any:
     """numpy's `f` of arguments, of which x, a vector, is one."""
-    if not more and len(given) == 1 and f in _OF_ONE:
+    if f in _OF_ONE or f in _OF_TWO:
+        remedy = "leave it out: x.sum, x.mean and x.rotate work on all slots"
+        refuse_keywords(f.__name__, _given(more), remedy)
+    if len(given) == 1 and f in _OF_ONE:
         return _OF_ONE[f](x)
-    if not more and len(given) == 2 and f in (np.dot, np.inner):
+    if len(given) == 2 and f in (np.dot, np.inner):
         return (given[0] * given[1]).sum()
-    if not more and len(given) == 2 and f is np.roll and given[0] is x:
+    if len(given) == 2 and f is np.roll and given[0] is x:
         return x.rotate(-given[1])
     call = _CALLS.get(f.__name__)
     remedy = f"use {call}" if call else "compute with +, -, *, x.sum, x.rotate and ckks.Matrix"

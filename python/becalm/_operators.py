@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 
+from becalm._numpy import KEYWORDS, refuse_keywords
 from becalm.errors import BadInput, Unsupported
 
 if TYPE_CHECKING:
@@ -85,6 +86,12 @@ _CUTS = ("array_split", "dsplit", "hsplit", "split", "vsplit")
 
 #: Those that join a list of arrays.
 _JOINS = ("column_stack", "concatenate", "dstack", "hstack", "stack", "vstack")
+
+
+#: Comparisons, as Python's.
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    name: getattr(operator, name) for name in ("eq", "ge", "gt", "le", "lt", "ne")
+}
 
 
 _Binary: TypeAlias = "Callable[[Any, Any], Integers]"
@@ -183,10 +190,7 @@ class Operators:
             there += [f"{n}.accumulate" for n in _ACCUMULATIONS]
             remedy = f"there are numpy.{', numpy.'.join(there)}, and outer of all"
             raise Unsupported("numpy", "a function of elements", f"{name}.{method}", remedy)
-        if kwargs:
-            remedy = "assign the result: x = x + y"
-            got = f"{name} with {', '.join(f'{k}=' for k in kwargs)}"
-            raise Unsupported("numpy", "operands and nothing else", got, remedy)
+        refuse_keywords(name, kwargs, "leave it out, and assign the result: x = x + y")
         if name == "sign":
             return inputs[0].sign()
         if name in _UFUNCS:
@@ -204,10 +208,15 @@ class Operators:
         known = _FUNCTIONS.get(f)
         if known is None:
             raise _unknown(name)
+        takes = inspect.signature(known)
+        spare = [k for k in kwargs if k in _SPARE and k not in takes.parameters]
+        kwargs = {k: v for k, v in kwargs.items() if k not in spare or v is not None}
+        remedy = "leave it out: x.astype(type) changes the type, and results are new arrays"
+        refuse_keywords(name, [k for k in spare if k in kwargs], remedy)
         try:
-            inspect.signature(known).bind(*args, **kwargs)
+            takes.bind(*args, **kwargs)
         except TypeError as e:
-            wanted = f"{', '.join(inspect.signature(known).parameters)} as arguments of {name}"
+            wanted = f"{', '.join(takes.parameters)} as arguments of {name}"
             got = str(e).removeprefix("got ")
             raise Unsupported("numpy", wanted, got, "leave further arguments out") from None
         return known(*args, **kwargs)
@@ -241,10 +250,9 @@ def _plain(value: Any) -> Any:
 
 def _along(method: str, x: Any, known: tuple[str, ...], kwargs: dict[str, Any]) -> Any:
     """A method along an axis, the first by default, as numpy's `reduce` and `accumulate`."""
-    spare = [k for k in kwargs if k not in known]
-    if spare:
-        wanted, got = " and ".join(known), ", ".join(f"{k}=" for k in spare)
-        raise Unsupported("numpy", f"{wanted} and nothing else", got, "leave them out")
+    spare = [k for k, v in kwargs.items() if k not in known and v is not None]
+    refuse_keywords(method, spare, f"leave it out: {' and '.join(known)} may be given")
+    kwargs = {k: v for k, v in kwargs.items() if k in known}
     return getattr(x, method)(**{"axis": 0, **kwargs})
 
 
@@ -311,6 +319,9 @@ def _join(f: Any) -> Callable[..., Any]:
 
     return join
 
+
+#: Keywords that no function takes, unless it says so.
+_SPARE = frozenset(KEYWORDS) - {"keepdims", "order"}
 
 #: Functions that a method of the same name answers, or of the name beside.
 _REDUCED = {

@@ -370,8 +370,38 @@ class Integers(_words.Words, _html.Shown):
         ]
         if any(x is None for x in found):
             return NotImplemented
+        if operation in _operators.COMPARISONS:
+            return self._compared(operation, found)
         results = self._run(operation, found)
         return tuple(results) if len(results) > 1 else results[0]
+
+    def _compared(self, operation: str, operands: list[Any]) -> Integers:
+        """A comparison. Clear numbers beyond the type are compared as they are, as `isin` does."""
+        at = next((i for i, x in enumerate(operands) if not isinstance(x, Integers)), None)
+        if at is None:
+            return self._run(operation, operands)[0]
+        numbers = _operations.numbers(operation, operands[at])
+        flat = [_operations.as_number(operation, v) for v in numbers.ravel()]
+        low, high = self.type.min, self.type.max
+        beyond = [not low <= v <= high for v in flat]
+        if not any(beyond):
+            return self._run(operation, operands)[0]
+        # Every element answers alike, so that the least of the type stands for all.
+        compare = _operators.COMPARISONS[operation]
+        truth = [
+            b and compare(*((low, v) if at else (v, low)))
+            for b, v in zip(beyond, flat, strict=True)
+        ]
+        truths = np.array(truth, dtype=object).reshape(numbers.shape).astype(int)
+        if all(beyond):
+            shape = _values.common_shape(operation, self._shape, numbers.shape)
+            return self._filled(operation, boolean, shape, truths)
+        inside = np.array(
+            [low if b else v for b, v in zip(beyond, flat, strict=True)], dtype=object
+        )
+        operands[at] = inside.reshape(numbers.shape)
+        known = np.array(beyond).reshape(numbers.shape).astype(int)
+        return (self._run(operation, operands)[0] & (1 - known)) | truths
 
     def _of_value(self, value: Any) -> Integers:
         """An array of this type and shape with one value everywhere."""
@@ -380,7 +410,7 @@ class Integers(_words.Words, _html.Shown):
     def _truth(self) -> Integers:
         return self.astype(boolean) if self.type != boolean else self
 
-    def _filled(self, op: str, type_: IntegerType, shape: tuple[int, ...], value: int) -> Integers:
+    def _filled(self, op: str, type_: IntegerType, shape: tuple[int, ...], value: Any) -> Integers:
         if self._server is None:
             raise Unsupported(op, "integers on a server", "none", "call x.on(server) first")
         return trivial(type_, self._server, np.full(shape, value, dtype=object))
