@@ -22,7 +22,7 @@ PUBLIC = (
 )
 CKKS = (
     *("ckks", "_ckks_program", "_ckks_server", "_vectors", "_operands", "_computes", "_encrypts"),
-    *("_function", "_functions", "_threshold", "_arithmetic", "_sets", "_ckks_files"),
+    *("_function", "_catalogue", "_threshold", "_arithmetic", "_sets", "_ckks_files"),
 )
 #: Modules whose docstrings have all their sections.
 DONE = (

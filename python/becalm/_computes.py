@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Generic, Protocol, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 
 from becalm import _native, _values
 from becalm._arithmetic import Matrix, chebyshev, paired
-from becalm._operand import Operand
+from becalm._native_calls import Calls, Operand
 from becalm._operands import Vector
 from becalm._sets import params, turns
 from becalm.errors import BadInput, Error, OutOfMemory, WrongKey, WrongParams
 
 N = TypeVar("N", bound=Operand)
 V = TypeVar("V", bound=Vector[Any])
-
-
-class Calls(Protocol[N]):
-    """The calls that native keys and a native program have in common."""
-
-    def multiply(self, a: N, b: N, /) -> N: ...
-    def power(self, x: N, exponent: int, /) -> N: ...
-    def dot(self, a: Sequence[N], b: Sequence[N], /) -> N: ...
-    def rotate(self, x: N, by: int, /) -> N: ...
-    def rotate_many(self, x: N, by: Sequence[int], /) -> list[N]: ...
-    def sum(self, x: N, size: int, /) -> N: ...
-    def polynomial(self, x: N, coefficients: Sequence[float], /) -> N: ...
-    def conjugate(self, x: N, /) -> N: ...
 
 
 class Computes(Generic[V, N]):

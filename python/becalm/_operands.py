@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _html, _native, _numpy, _values
-from becalm._operand import Operand
+from becalm._native_calls import Operand
 from becalm.errors import BadInput, Unsupported
 
 if TYPE_CHECKING:

@@ -23,13 +23,7 @@ from collections.abc import Iterable
 
 from becalm import _native, _pair, _public, _values
 from becalm._arithmetic import Matrix, depth, dot, sum_rotations
-from becalm._ckks_files import load_public_key, load_secret_key
-from becalm._ckks_program import Cost, Needs, Program, Register
-from becalm._ckks_server import Server
-from becalm._encrypts import PublicKey, SecretKey
-from becalm._files import of_kind
-from becalm._function import Function, concatenate, packed, unpacked
-from becalm._functions import (
+from becalm._catalogue import (
     absolute,
     approximate,
     argmax,
@@ -49,6 +43,12 @@ from becalm._functions import (
     sqrt,
     tanh,
 )
+from becalm._ckks_files import load_public_key, load_secret_key
+from becalm._ckks_program import Cost, Needs, Program, Register
+from becalm._ckks_server import Server
+from becalm._encrypts import PublicKey, SecretKey
+from becalm._files import of_kind
+from becalm._function import Function, concatenate, packed, unpacked
 from becalm._keygen import asked, context_of, keys_of
 from becalm._names import CkksName
 from becalm._operands import Plaintext

@@ -1,4 +1,4 @@
-"""Functions of encrypted real vectors, which say their levels and their error before they run."""
+"""Functions of encrypted real vectors, made by name: they say levels and error before they run."""
 
 from __future__ import annotations
 
