@@ -397,3 +397,37 @@ def test_slot_counts_and_long_messages_are_as_desilofhe_has_them():
     assert len(engine.decrypt(x, secret)) == 128 and "128 real values" in repr(x)
     with pytest.raises(becalm.BadInput, match="a level from 0 to"):
         engine.level_down(x, -1)
+
+
+def test_sharing_says_which_reason_applies():
+    """Only one, and `within` is one of them."""
+    secret, server = becalm.keygen("ckks_toy_12", slots=8, bootstrap=None, **TOY)
+    x = secret.encrypt([0.5])
+    for y, told in (
+        (x.within(0.75), "stated by `within`"),
+        (secret.encrypt([3.0]), "beyond the bound that they were encrypted with"),
+        (server.from_bytes(x.to_bytes()), "a file, a bootstrap or a lookup"),
+        (server.polynomial(x, [0, 1, 1]), "a polynomial"),
+    ):
+        with pytest.raises(becalm.BadInput, match=told) as e:
+            secret.decrypt_to_share(y, precision_bits=2, queries=10)
+        assert "vouch" in e.value.remedy
+        assert sum(word in e.value.got for word in ("within", "beyond", "file", "polynomial")) == 1
+    assert secret.shared == 0
+
+
+def test_errors_name_the_function_and_keep_the_remedy():
+    secret, _ = becalm.keygen("ckks_toy_12", slots=8, bootstrap=None, **TOY)
+    x = secret.encrypt([0.5], level=0)
+    for call, told in (
+        (lambda: x.mean(), "^mean: .*level 0; encrypt it at a higher level$"),
+        (lambda: np.mean(x), "^mean: "),
+        (lambda: x.replicate(1), "^replicate: "),
+        (lambda: ckks.sigmoid()(x), "level . or above for sigmoid, got level 0"),
+        (lambda: ckks.sort(4)(x), "or above for sort, got level 0"),
+        (lambda: x * x, "^multiply: .* encrypt at a higher level$"),
+    ):
+        with pytest.raises(becalm.BadInput, match=told):
+            call()
+    with pytest.raises(becalm.WrongKey, match=r"rotations=\[3\]; or make keys for the `needs`"):
+        x.rotate(3)

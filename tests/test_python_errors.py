@@ -382,3 +382,38 @@ def test_refusals_of_ckks_name_the_call():
         with pytest.raises(becalm.BadInput) as e:
             call()
         assert e.value.op == op and "auto" not in str(e.value), str(e.value)
+
+
+@pytest.mark.parametrize("find", [becalm.params, becalm.keygen])
+def test_needs_that_no_set_meets(find):
+    more = {} if find is becalm.params else {"progress": False}
+    for bits, told in (
+        (0, "bits of 1 or more, got 0"),
+        (True, "an integer as bits, got True"),
+        (2**70, "bits from 0 to 2"),
+        (100, r"100 bits .*ask for 9 bits at most; .*becalm.uint"),
+        ("4", "an integer as bits, got str"),
+    ):
+        with pytest.raises(ValueError, match=told) as e:
+            find(bits=bits, **more)
+        assert e.value.op == find.__name__
+    for slots in (0, -1):
+        with pytest.raises(becalm.BadInput, match="slots of 1 or more"):
+            find(bits=4, slots=slots, **more)
+        with pytest.raises(becalm.BadInput, match=r"slots"):
+            find(slots=slots, **more)
+    with pytest.raises(becalm.BadInput, match="got slots=2, log2_pfail=-64; add bits"):
+        becalm.params("tfhe_2_2", slots=2, log2_pfail=-64)
+
+
+def test_a_path_names_a_file(toy):
+    for call in (becalm.load, becalm.ckks.load_server, toy.secret.save):
+        with pytest.raises(becalm.BadInput, match=r"the path of a file, got an empty one"):
+            call("")
+
+
+def test_an_unknown_set_of_ckks_is_answered_with_those_of_ckks():
+    for call in (becalm.ckks.price, becalm.ckks.params, becalm.ckks.keygen):
+        with pytest.raises(becalm.WrongParams, match=r"`nope`; .*`ckks_n14`") as e:
+            call("nope")
+        assert "tfhe" not in str(e.value)

@@ -154,10 +154,10 @@ def params(
     name: str | None = None,
     *,
     bits: int | None = None,
-    slots: int = 1,
-    log2_pfail: float = -128.0,
-    modulus: str = "2^64",
-    norm2: float = 1.0,
+    slots: int | None = None,
+    log2_pfail: float | None = None,
+    modulus: str | None = None,
+    norm2: float | None = None,
 ) -> Params | list[Params]:
     """Parameter sets: all of them, the one of a name, or the cheapest standard set for a need.
 
@@ -168,13 +168,14 @@ def params(
     bits
         How many bits a table sees.
     slots
-        How many messages share a ciphertext behind a common mask.
+        How many messages share a ciphertext behind a common mask, 1 by default. It goes with
+        `bits`, and so do the arguments below.
     log2_pfail
-        Largest log2 of the failure probability of one bootstrap.
+        Largest log2 of the failure probability of one bootstrap, -128 by default.
     modulus
-        `"2^64"` for CPU and GPU, `"p"` for the processor.
+        `"2^64"` (the default) for CPU and GPU, `"p"` for the processor.
     norm2
-        The 2-norm of linear combinations between bootstraps.
+        The 2-norm of linear combinations between bootstraps, 1 by default.
 
     Returns
     -------
@@ -184,7 +185,7 @@ def params(
     Raises
     ------
     BadInput
-        For a name and a need together.
+        For a name and a need together, and for a need without `bits`.
     WrongParams
         For a name that no set has, or a need that no set meets.
 
@@ -198,9 +199,11 @@ def params(
     if name is not None and bits is not None:
         raise BadInput("params", "a name or a need", "both", "leave one of them out")
     if name is not None:
+        _needs.require_bits(slots=slots, log2_pfail=log2_pfail, modulus=modulus, norm2=norm2)
         return set_of("params", name)
     if bits is not None:
-        return _needs.find(bits, log2_pfail, modulus, norm2, slots)
+        return _needs.find("params", bits, log2_pfail, modulus, norm2, slots)
+    _needs.require_bits(slots=slots, log2_pfail=log2_pfail, modulus=modulus, norm2=norm2)
     return _html.ParamsList(Params.all())
 
 

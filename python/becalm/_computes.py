@@ -430,16 +430,16 @@ def _summed(op: str, slots: int, size: int | None, stride: int) -> tuple[int, in
 
 @contextlib.contextmanager
 def named(remedy: str) -> Iterator[None]:
-    """Refuses missing keys, and keys that do not fit, with the remedy in Python's words."""
+    """Refuses missing keys, and keys that do not fit, with the call of Python before the remedy."""
     try:
         yield
     except WrongKey as e:
         # A ciphertext of another secret key is not helped by keys that are made here.
         if e.missing is None or not remedy:
             raise
-        made = WrongKey(e.op, e.wanted, e.got, remedy)
+        made = WrongKey(e.op, e.wanted, e.got, f"{remedy}; or {e.remedy}")
         made.missing = e.missing
         raise made from None
     except OutOfMemory as e:
         least = 'ckks.load_server(path, memory="low") takes the least; or more stages, fewer slots'
-        raise OutOfMemory(e.op, e.wanted, e.got, least) from None
+        raise OutOfMemory(e.op, e.wanted, e.got, f"{e.remedy}; {least}") from None

@@ -64,7 +64,7 @@ class EncryptedTable(_html.Shown):
         >>> becalm.load("table.becalm", allow_insecure=True).below
         16
         """
-        self._glwe.save(path)
+        self._glwe.save(_values.path("save", path))
 
     def to_bytes(self) -> bytes:
         """The file of `save` in memory; `from_bytes` reads it.

@@ -8,27 +8,43 @@ import numpy as np
 
 from becalm import _native, _values
 from becalm._native import Params
-from becalm.errors import BadInput, OutOfMemory
+from becalm.errors import BadInput, OutOfMemory, WrongParams
 
 
 def find(
-    bits: Any, log2_pfail: Any, modulus: str = "2^64", norm2: Any = 1.0, slots: Any = 1
+    op: str,
+    bits: Any,
+    log2_pfail: Any,
+    modulus: str | None = None,
+    norm2: Any = None,
+    slots: Any = None,
 ) -> Params:
     """The cheapest standard set that meets a need."""
-    wanted = min(_values.at_least_one("params", "bits", bits), 2**32 - 1)
-    pfail = _values.real("params", "log2_pfail", log2_pfail)
+    wanted = min(_values.at_least_one(op, "bits", bits), 2**32 - 1)
+    pfail = _values.real(op, "log2_pfail", -128.0 if log2_pfail is None else log2_pfail)
     if not -float("inf") < pfail < 0:
         remedy = "as in log2_pfail=-128"
-        raise BadInput("params", "log2 of a probability below 1", repr(log2_pfail), remedy)
-    norm = _values.real("params", "norm2", norm2)
-    each = _values.at_least_one("params", "slots", slots)
-    return Params.find(wanted, pfail, str(modulus), norm, each)
+        raise BadInput(op, "log2 of a probability below 1", repr(log2_pfail), remedy)
+    norm = _values.real(op, "norm2", 1.0 if norm2 is None else norm2)
+    each = _values.at_least_one(op, "slots", 1 if slots is None else slots)
+    try:
+        return Params.find(wanted, pfail, "2^64" if modulus is None else str(modulus), norm, each)
+    except WrongParams as e:
+        wide = "; for wide integers take any set, and becalm.uint(bits) as their type"
+        raise WrongParams(op, e.wanted, e.got, e.remedy + wide * (wanted > 8)) from None
 
 
 def found(bits: Any, log2_pfail: Any, slots: Any) -> Params:
     """The set for what `keygen` is asked for: one table of 4 bits unless it says otherwise."""
-    pfail = -128.0 if log2_pfail is None else log2_pfail
-    return find(4 if bits is None else bits, pfail, slots=1 if slots is None else slots)
+    return find("keygen", 4 if bits is None else bits, log2_pfail, slots=slots)
+
+
+def require_bits(**need: Any) -> None:
+    """Refuses a part of a need where `bits` is not given."""
+    given = ", ".join(f"{name}={value!r}" for name, value in need.items() if value is not None)
+    if given:
+        remedy = "add bits, as in params(bits=4, slots=2), or leave it out"
+        raise BadInput("params", "bits, which a need begins with", given, remedy)
 
 
 def announcement(p: Params) -> str:

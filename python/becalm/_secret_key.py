@@ -394,7 +394,7 @@ class SecretKey(_html.Shown):
         >>> becalm.load("secret.becalm", allow_insecure=True).key_id == secret.key_id
         True
         """
-        self._native.save(path)
+        self._native.save(_values.path("save", path))
 
     def _save_with(self, server: Server, paths: tuple[str, str], overwrite: bool) -> None:
         self._native.save_with(server._key, paths, overwrite)

@@ -48,7 +48,7 @@ class SlotKey(_html.Shown):
         >>> secret.pack_key().save("pack.becalm")
         >>> server = server.add_key(becalm.load("pack.becalm", allow_insecure=True))
         """
-        self._native.save(path)
+        self._native.save(_values.path("save", path))
 
     def to_bytes(self) -> bytes:
         """The file of `save` in memory; `from_bytes` reads it.

@@ -43,10 +43,14 @@ def integers(op: str, value: Any) -> npt.NDArray[np.int64]:
 def path(op: str, value: Any) -> str:
     """The name of a file."""
     try:
-        return os.fsdecode(value)
+        name = os.fsdecode(value)
     except TypeError:
         remedy = "pass a str or a pathlib.Path"
         raise BadInput(op, "the path of a file", type(value).__name__, remedy) from None
+    if not name:
+        remedy = 'name a file, as in "x.becalm"'
+        raise BadInput(op, "the path of a file", "an empty one", remedy)
+    return name
 
 
 def data(op: str, value: Any) -> bytes:
@@ -83,13 +87,15 @@ def decrypted(x: Any, secret: Any) -> Any:
 def at_least_one(op: str, name: str, value: Any) -> int:
     """An integer from 1 up."""
     number = value.__index__() if hasattr(value, "__index__") else None
-    if number is not None and number < 1:
+    if number is not None and number < 1 and not isinstance(value, bool):
         raise BadInput(op, f"{name} of 1 or more", str(number), "choose a larger one")
     return count(op, name, value)
 
 
 def count(op: str, name: str, value: Any) -> int:
-    """An integer from 0 to 2^63 - 1."""
+    """An integer from 0 to 2^63 - 1, and no boolean."""
+    if isinstance(value, bool):
+        raise BadInput(op, f"an integer as {name}", repr(value), f"pass a number as {name}")
     try:
         number = operator.index(value)
     except TypeError:

@@ -112,8 +112,8 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
 
         They follow from the computation, and grow with every factor and term. `decrypt_to_share`
         does not rely on them if the ciphertext was read from a file or bytes, comes from a
-        bootstrap or a polynomial, or if a value above its bound was encrypted, nor for anything
-        made of such a ciphertext.
+        bootstrap or a polynomial, if `within` stated a smaller bound, or if a value above its bound
+        was encrypted, nor for anything made of such a ciphertext.
         """
         return Account(*self._native.account)
 
@@ -132,8 +132,9 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
 
         Claims of error depend on bounds, which grow with every sum and product. State a smaller
         one where you know it: that a mean of numbers of at most 1 is at most 1, for example.
-        Sharing does not rely on such a bound, so the result is not `account.shareable` until the
-        owner of the key vouches for it (`vouched`).
+        Sharing relies on no bound that a server could state. With a smaller bound even a fresh
+        ciphertext is no longer `account.shareable`, and `decrypt_to_share` raises an error, until
+        the owner of the key vouches for the bound (`vouched`).
 
         Returns
         -------
@@ -145,6 +146,8 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         >>> x = secret.encrypt([0.5, 1])
         >>> (x + x).account.values, (x + x).within(1).account.values
         (2.0, 1.0)
+        >>> x.account.shareable, x.within(0.75).account.shareable
+        (True, False)
         """
         native = self._native.within(_values.real("within", "bound", bound))
         return Ciphertext(native, self._server, self._real)

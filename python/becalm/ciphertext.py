@@ -232,7 +232,7 @@ class Ciphertext(_html.Shown):
         >>> secret.decrypt(becalm.load("x.becalm", allow_insecure=True))
         array([3, 1, 2])
         """
-        self._lwe.save(path, bool(seeded))
+        self._lwe.save(_values.path("save", path), bool(seeded))
 
     def to_bytes(self, *, seeded: bool = False) -> bytes:
         """The file of `save` in memory, for the network; `from_bytes` reads it.

@@ -414,7 +414,7 @@ class Server(_gates.Gates, _html.Shown):
         >>> becalm.load("server.becalm", allow_insecure=True, threads=1).key_id == secret.key_id
         True
         """
-        self._key.save(path)
+        self._key.save(_values.path("save", path))
 
     def to_bytes(self) -> bytes:
         """The file of `save` in memory: the evaluation key; `from_bytes` makes a server of it.

@@ -392,7 +392,7 @@ pub(crate) fn record(
 /// Decrypts ciphertexts.
 pub fn decrypt(args: &DecryptArgs) -> Result<()> {
     let secret = read(&args.secret, |path| SecretKey::load(path, args.trust.trust()))?;
-    let values = secret.decrypt(&read(&args.input, |path| Lwe::load(path, args.trust.trust()))?)?;
+    let values = read(&args.input, |path| secret.decrypt(&Lwe::load(path, args.trust.trust())?))?;
     if args.json {
         return report::json(&values);
     }

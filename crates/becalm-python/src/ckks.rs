@@ -155,7 +155,7 @@ impl CkksCiphertext {
     /// Whether the owner of the key computed the account, if with values that may be larger.
     #[getter]
     fn computed(&self) -> bool {
-        on_kept!(self, account).standing > Standing::Claimed
+        on_kept!(self, account).standing > Standing::Wrapped
     }
 
     /// The bits that the claim leaves, in words, if these are so few that a result may be noise.

@@ -2,7 +2,9 @@
 
 use becalm::Error;
 use becalm::math::Modulus;
-use becalm::params::{Gadget, Kind, ModulusSwitch, Need, Noise, Order, Rotation, TfheParams, find};
+use becalm::params::{
+    CkksParams, Gadget, Kind, ModulusSwitch, Need, Noise, Order, Rotation, TfheParams, find,
+};
 use becalm::tfhe::noise::{self, NoiseReport};
 use proptest::prelude::*;
 use std::borrow::Cow;
@@ -44,6 +46,14 @@ fn an_unknown_name_is_answered_with_near_ones() {
         let refused = TfheParams::named(name).unwrap_err().to_string();
         assert!(refused.contains(says) && refused.contains("becalm params"), "{refused}");
     }
+    let refused = CkksParams::named("nope").unwrap_err().to_string();
+    assert!(refused.contains("a parameter set of CKKS, got `nope`"), "{refused}");
+    assert!(refused.contains("`ckks_n14`") && !refused.contains("tfhe"), "{refused}");
+    assert!(!refused.contains("toy"), "{refused}");
+    let near = CkksParams::named("ckks_regula").unwrap_err().to_string();
+    assert!(near.contains("did you mean `ckks_regular`? Or choose"), "{near}");
+    let toys = CkksParams::named("toy").unwrap_err().to_string();
+    assert!(toys.contains("`ckks_toy_12`") && !toys.contains("`ckks_n14`"), "{toys}");
     let long = TfheParams::named(&"é".repeat(1 << 20)).unwrap_err();
     assert!(long.to_string().len() < 1000);
 }

@@ -17,10 +17,16 @@ pub(crate) const PRODUCT_TAIL: f64 = 52.0;
 /// How an account came about, and thus who may rely on it. A result has the least of its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
-    /// A file or a bootstrap states it.
+    /// A file, a bootstrap or a lookup states it.
     Claimed,
-    /// It was computed here, from encryption on, but values may be larger than their bound.
-    Computed,
+    /// The level may have no room for its values, which may have wrapped.
+    Wrapped,
+    /// It was computed here, from encryption on, but a polynomial is bounded for values in its domain alone.
+    Polynomial,
+    /// It was computed here, but with a smaller bound on values that whoever computes stated.
+    Stated,
+    /// It was computed here, of values beyond the bound of their encryption.
+    Exceeded,
     /// It was computed here, of values that were compared with their bound when they were encrypted.
     Bounded,
 }

@@ -124,7 +124,7 @@ impl Rlwe {
             return Err(Error::bad_input(op, wanted, format!("{bound:e}"), remedy));
         }
         if bound < self.account.values {
-            self.account.standing = self.account.standing.min(Standing::Computed);
+            self.account.standing = self.account.standing.min(Standing::Stated);
         }
         self.account.values = bound;
         Ok(self)

@@ -319,7 +319,7 @@ impl Chain {
                 "bootstrap it earlier: the usual bootstrap of this set takes level {} or above",
                 b.stage_count
             ),
-            Some(_) => "bootstrap it first".into(),
+            Some(_) => "bootstrap it first, or encrypt at a higher level".into(),
             None => {
                 format!("encrypt at a higher level, or use a set with a bootstrap: `{USUAL_CKKS}`")
             }

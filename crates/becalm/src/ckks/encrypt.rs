@@ -173,7 +173,7 @@ impl Context {
         let rounded = share::bound(self.encoding(scale, 1.0));
         let standing = match fits(values, 1.0) {
             true => Standing::Bounded,
-            false => Standing::Computed,
+            false => Standing::Exceeded,
         };
         let account = Account::new(1.0, error.hypot(DOUBLES), most.hypot(rounded), standing);
         let parts = parts.map(Arc::new);

@@ -78,9 +78,7 @@ impl Context {
         let fits = values + worst <= self.largest(ciphertext);
         if standing < Standing::Bounded || !fits {
             let wanted = "a ciphertext with known bounds on its values and their error";
-            let got = "one without: read from a file, bootstrapped, too large for its level, or made of values beyond their bound or by a polynomial";
-            let remedy =
-                "let the owner of the key compute both bounds, and vouch for them with `vouched`";
+            let (got, remedy) = unbounded(standing, values + worst, self.largest(ciphertext));
             return Err(Error::bad_input(op, wanted, got, remedy));
         }
         let flood =
@@ -131,6 +129,31 @@ impl Context {
         let wanted = format!("results of absolute value {values} at most, as their account says");
         let remedy = "ask how the ciphertext was computed: a bound that was vouched for is wrong";
         Err(Error::bad_input(op, wanted, "a larger one", remedy))
+    }
+}
+
+/// The reason why an account is no ground to share on, and the remedy.
+fn unbounded(standing: Standing, reach: f64, room: f64) -> (String, &'static str) {
+    let vouch = "let the owner of the key compute both bounds, and vouch for them with `vouched`";
+    match standing {
+        Standing::Claimed => ("one that a file, a bootstrap or a lookup states".into(), vouch),
+        Standing::Wrapped => {
+            let remedy = "keep values smaller, compute at a higher level, or vouch for the bounds with `vouched`";
+            ("one made of values that may have been too large for their level".into(), remedy)
+        }
+        Standing::Stated => ("one whose bound on values was stated by `within`".into(), vouch),
+        Standing::Exceeded => {
+            let remedy = "encrypt with a `bound` that no value exceeds, or vouch for the bounds with `vouched`";
+            ("one of values beyond the bound that they were encrypted with".into(), remedy)
+        }
+        Standing::Polynomial => {
+            let remedy = "let the owner of the key vouch with `vouched` that the values were in the domain of the polynomial";
+            ("one that a polynomial made, which holds only for values in its domain".into(), remedy)
+        }
+        Standing::Bounded => {
+            let remedy = "vouch for smaller values with `vouched`, or share at a higher level";
+            (format!("values of up to {reach:.3e} where its level has room for {room:.3e}"), remedy)
+        }
     }
 }
 

@@ -99,11 +99,14 @@ pub fn find(need: &Need) -> Result<&'static TfheParams> {
         let mut widths: Vec<usize> = TABLE.iter().filter(standard).map(|p| p.slots).collect();
         widths.sort();
         widths.dedup();
-        let remedy = match need.slots > 1 && !widths.contains(&need.slots) {
-            true => format!("ask for one of {widths:?} slots"),
-            false => {
-                "ask for fewer bits, a larger failure probability, a smaller norm or any order"
-                    .into()
+        let fewer = |bits| Need { bits, ..*need };
+        let most =
+            (1..need.bits.min(64)).rev().find(|b| TABLE.iter().any(|p| fewer(*b).is_met_by(p)));
+        let remedy = match (need.slots > 1 && !widths.contains(&need.slots), most) {
+            (true, _) => format!("ask for one of {widths:?} slots"),
+            (false, Some(most)) => format!("ask for {most} bits at most"),
+            (false, None) => {
+                "ask for a larger failure probability, a smaller norm or any order".into()
             }
         };
         Error::wrong_params("find parameters", need.to_string(), "none in the table", remedy)
@@ -159,8 +162,24 @@ impl CkksParams {
             let remedy = format!("use `{}`, or keys of TFHE", CkksParams::all()[0].name);
             return Err(Error::wrong_params("choose parameters", wanted, got, remedy));
         }
-        Err(unknown(name))
+        Err(unknown_of_ckks(name))
     }
+}
+
+/// Refuses a name that no set of CKKS has, with those there are. Toys are offered to who asks for a toy.
+fn unknown_of_ckks(name: &str) -> Error {
+    if let Some(refused) = family(name).or_else(|| older(name)) {
+        return refused;
+    }
+    let kind = if name.contains("toy") { Kind::Toy } else { Kind::Standard };
+    let sets = CkksParams::all().iter().filter(|p| p.kind == kind);
+    let near = sets.clone().min_by_key(|p| edits(name, p.name));
+    let near = near.filter(|p| 3 * edits(name, p.name) <= name.chars().count());
+    let near = near.map_or(String::new(), |p| format!("did you mean `{}`? Or ", p.name));
+    let sets: Vec<String> = sets.map(|p| format!("`{}`", p.name)).collect();
+    let remedy = format!("{near}choose one of {}", sets.join(", "));
+    let wanted = "the name of a parameter set of CKKS";
+    Error::wrong_params("choose parameters", wanted, repeated(name), remedy)
 }
 
 /// Refuses a common beginning of several names, such as `ckks`, and lists these names; none for another beginning.
@@ -189,15 +208,24 @@ fn renamed(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Refuses a name that neither scheme has, with the names that are near it.
-pub(super) fn unknown(name: &str) -> Error {
-    if let Some(refused) = family(name) {
-        return refused;
-    }
-    if let Some(now) = renamed(name) {
+/// Refuses an older name of a set; none for any other name.
+fn older(name: &str) -> Option<Error> {
+    renamed(name).map(|now| {
         let (wanted, got) = ("a name that sets have now", format!("`{name}`, an older name"));
         let remedy = format!("use `{now}`, which it is called now, and make its keys again");
-        return Error::wrong_params("choose parameters", wanted, got, remedy);
+        Error::wrong_params("choose parameters", wanted, got, remedy)
+    })
+}
+
+/// A name may come from a file: no more of it is repeated than a person would read.
+fn repeated(name: &str) -> String {
+    format!("`{}`", name.chars().take(64).collect::<String>())
+}
+
+/// Refuses a name that neither scheme has, with the names that are near it.
+pub(super) fn unknown(name: &str) -> Error {
+    if let Some(refused) = family(name).or_else(|| older(name)) {
+        return refused;
     }
     // Toys are offered to who asks for a toy.
     let toy = name.contains("toy");
@@ -212,12 +240,10 @@ pub(super) fn unknown(name: &str) -> Error {
         true => "no name is similar, the default is `tfhe_2_2`;".into(),
         false => format!("did you mean {}?", near.join(", ")),
     };
-    // A name may come from a file: no more of it is repeated than a person would read.
-    let got: String = name.chars().take(64).collect();
     Error::wrong_params(
         "choose parameters",
         "the name of a parameter set of TFHE or CKKS",
-        format!("`{got}`"),
+        repeated(name),
         format!("{remedy} `becalm params` lists them all"),
     )
 }

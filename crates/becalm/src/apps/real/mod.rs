@@ -144,6 +144,6 @@ impl Function {
         bootstraps: Option<&mut Bootstraps>,
         arguments: &[Reg],
     ) -> Result<Vec<Reg>> {
-        program.wholly(|program| self.plan.record(program, bootstraps, arguments))
+        program.wholly(|program| self.plan.record(&self.name, program, bootstraps, arguments))
     }
 }

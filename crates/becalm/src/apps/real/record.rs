@@ -15,25 +15,26 @@ struct Recorder<'a> {
 }
 
 impl Plan {
-    /// Records the plan on these registers: its results.
+    /// Records the plan of a function of this name on these registers: its results.
     ///
     /// # Errors
     /// `BadInput` for another number of registers, and where levels are missing and there are no bootstraps.
     pub(super) fn record(
         &self,
+        name: &str,
         program: &mut CkksProgram,
         bootstraps: Option<&mut Bootstraps>,
         arguments: &[Reg],
     ) -> Result<Vec<Reg>> {
         if arguments.len() != self.arguments() {
-            let wanted = format!("{} vectors", self.arguments());
+            let wanted = format!("{} vectors for {name}", self.arguments());
             let got = arguments.len().to_string();
             return Err(Error::bad_input("evaluate", wanted, got, "pass one for each argument"));
         }
         let levels = arguments.iter().filter_map(|reg| program.info(*reg)).map(|info| info.level);
         let (lowest, needed) = (levels.min().unwrap_or(0), self.levels());
         if bootstraps.is_none() && lowest < needed {
-            let wanted = format!("a ciphertext at level {needed} or above");
+            let wanted = format!("a ciphertext at level {needed} or above for {name}");
             let remedy = "bootstrap earlier, ask for fewer bits, or say auto=True, which bootstraps where levels run out";
             return Err(Error::bad_input("evaluate", wanted, format!("level {lowest}"), remedy));
         }

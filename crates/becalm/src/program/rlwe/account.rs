@@ -88,7 +88,7 @@ impl CkksProgram {
     fn fitting(&self, account: Account, level: usize, scale: f64) -> Account {
         match (account.values + account.worst) * scale < self.chain.modulus(level) / 2.0 {
             true => account,
-            false => Account { standing: Standing::Claimed, ..account },
+            false => Account { standing: account.standing.min(Standing::Wrapped), ..account },
         }
     }
 

@@ -103,7 +103,7 @@ impl<'a> Evaluated<'a> {
         // Both the slots and what they should be are in the interval.
         let error = (slope * x.error).min(2.0 * values);
         let bound = (slope * x.worst).min(2.0 * values);
-        let standing = x.standing.min(Standing::Computed);
+        let standing = x.standing.min(Standing::Polynomial);
         Account { values, error, worst: bound, standing, loss: x.loss }.blurred((own.sqrt(), worst))
     }
 

@@ -244,6 +244,29 @@ fn too_many_bits_are_refused_on_public_facts() {
     assert_eq!(other.shared(), 0.0);
 }
 
+#[test]
+fn a_refusal_says_the_reason_that_applies() {
+    let (context, secret) = toy();
+    let fresh = |value| context.encrypt(&[Complex::from(value); 8], 3, &secret).unwrap();
+    let mut wrapped = fresh(0.5);
+    wrapped.account.values = 1e30;
+    let stated = fresh(0.5).within(0.75).unwrap();
+    let file = context.ciphertext_to_bytes(&fresh(0.5)).unwrap();
+    let file = context.ciphertext_from_bytes(&file, Trust::default()).unwrap();
+    let cases = [
+        (stated, "`within`"),
+        (fresh(3.0), "beyond the bound"),
+        (file, "a file, a bootstrap"),
+        (wrapped, "has room for"),
+    ];
+    for (x, says) in &cases {
+        let refused = context.bits_to_share(x, 10).unwrap_err().to_string();
+        let found = cases.iter().filter(|(_, other)| refused.contains(other)).count();
+        assert!(refused.contains(says) && found == 1, "{refused}");
+        assert!(refused.contains("`vouched`"), "{refused}");
+    }
+}
+
 /// The key counts its answers, refusals after decryption included, and then stops.
 #[test]
 fn the_key_counts_its_answers() {
