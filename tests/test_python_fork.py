@@ -337,11 +337,12 @@ def keys(w):
     plan = w.large.server._plan
     program = plan.record(plan.kinds[0], None, "complex")
     assert program.needs() and program.cost() and chain.top_level and chain.tier_tops
-    assert w.large.server._keys.shares(program, 1 << 33)
+    assert w.large.server._keys.shares([program], 1 << 33)
     assert plan.price() and plan.programs and plan.needs() and plan.noted(plan.note())
     plan.require(None)
     assert plan.reading(w.large.server._keys, 1 << 40) and plan.of_engine(1 << 40, "less")
     assert plan.set_for(["regular"], None)
+    assert _native.scheme_of("ckks") == "ckks" and _native.integer_most("sum", "uint8")
     w.small.server._keys.require_rotations([1], 1)
 
 

@@ -43,12 +43,6 @@ _LISTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 #: Operations whose `clear` operands may replace `count`.
 _LISTED = ("dot", "isin", "matmul")
 
-#: Digits, or products of digits, that one program has at most (16 KB of registers for each).
-MOST = 1 << 18
-
-#: Operations that multiply elements.
-PRODUCTS = ("cumprod", "dot", "matmul", "prod")
-
 #: Elements of a table, and of an array with an encrypted index.
 MOST_ENTRIES = 256
 
@@ -165,33 +159,16 @@ def priced(
     return record(*_operands(type_, operation, arity, given))
 
 
-def steps(operation: str, type_: IntegerType, count: int) -> int:
-    """The size of an operation's program for `count` elements: digits, or products of digits."""
-    digits = (type_.bits + 1) // 2
-    if operation in PRODUCTS:
-        return count * digits**2
-    if operation in ("sort", "argsort"):
-        levels = max(count - 1, 1).bit_length()
-        own = (levels + 1) // 2 if operation == "argsort" else 0
-        # Beside its comparison, each comparator takes two bootstraps for a digit.
-        return count * levels * (levels + 1) // 2 * (digits + own)
-    return count * digits
-
-
 def most(operation: str, type_: IntegerType) -> int:
-    """The largest number of elements whose program fits into memory and is recorded in seconds."""
-    low, high = 1, 2 * MOST
-    while low < high:
-        middle = (low + high + 1) // 2
-        fits = steps(operation, type_, middle) <= MOST
-        low, high = (middle, high) if fits else (low, middle - 1)
-    return low
+    """The largest number of elements that an operation takes in one program."""
+    return _native.integer_most(operation, type_.name)
 
 
 def require_count(operation: str, type_: IntegerType, count: int) -> None:
     """Refuses lists whose program would not fit into memory, or take minutes to record."""
-    if steps(operation, type_, count) > MOST:
-        wanted = f"at most {most(operation, type_)} elements of {type_.name}"
+    fits = most(operation, type_)
+    if count > fits:
+        wanted = f"at most {fits} elements of {type_.name}"
         remedy = "split the array, and combine the parts' results"
         raise OutOfMemory(operation, wanted, str(count), remedy)
 

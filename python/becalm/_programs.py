@@ -57,8 +57,8 @@ class Program(_html.Shown):
     @overload
     def __new__(cls, params: Any = ...) -> TfheProgram: ...
     def __new__(cls, params: Any = "tfhe_2_2", **options: Any) -> Any:
-        ckks = isinstance(params, str) and params.startswith("ckks")
-        return object.__new__(Program._schemes["ckks" if ckks else "tfhe"])
+        scheme = _native.scheme_of(params) if isinstance(params, str) else "tfhe"
+        return object.__new__(Program._schemes[scheme])
 
     @property
     def inputs(self) -> int:

@@ -374,12 +374,10 @@ def load_server(
     if not budget:
         return Server(plan, context, keys, 0)
     try:
-        shares = [keys.shares(program, budget) for program in plan.programs]
+        matrices, ready = keys.shares(plan.programs, budget)
     except OutOfMemory as e:
         remedy = 'allow more memory, "low", or keys of bootstrap="small" or of more stages'
         raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None
-    # Any of the bootstraps may run next: the least of their shares fits each.
-    matrices, ready = (min(s[k] for s in shares) if shares else budget for k in (0, 1))
     return Server(plan, context, keys.ready(ready), matrices)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any, overload
 
 from becalm import (
+    _native,
     _needs,
     _pair,
     _public,
@@ -151,7 +152,7 @@ def keygen(
         raise TypeError(f"keygen() got an unexpected keyword argument {unknown[0]!r}")
     if isinstance(params, ckks.Params):
         params = params.name
-    if isinstance(params, str) and params.startswith("ckks"):
+    if isinstance(params, str) and _native.scheme_of(params) == "ckks":
         unfit = [n for n, v in (("bits", bits), ("log2_pfail", log2_pfail)) if v is not None]
         if unfit:
             got = ", ".join(unfit)

@@ -76,11 +76,18 @@ impl CkksKeys {
         guarded(|| Ok(self.0.context.bytes_as(&self.1, form)))
     }
 
-    /// Divides `budget` bytes between the matrices of a bootstrap and these keys: the bytes of each.
-    fn shares(&self, program: &CkksProgram, budget: usize) -> PyResult<(usize, usize)> {
-        let of =
-            || MemoryBudget::of(&self.0.context, &program.now(), &self.1, budget).map_err(raise);
-        guarded(of).map(|s| (s.matrices, s.keys))
+    /// Divides `budget` bytes between the matrices of the bootstraps that may run and these keys: the bytes of each.
+    fn shares(
+        &self,
+        programs: Vec<PyRef<'_, CkksProgram>>,
+        budget: usize,
+    ) -> PyResult<(usize, usize)> {
+        guarded(|| {
+            let programs: Vec<_> = programs.iter().map(|program| program.now()).collect();
+            let each = programs.iter().map(|program| &**program);
+            MemoryBudget::of_each(&self.0.context, each, &self.1, budget).map_err(raise)
+        })
+        .map(|s| (s.matrices, s.keys))
     }
 
     /// The same keys, of which as many are ready as fit `budget` bytes.

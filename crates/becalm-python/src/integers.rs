@@ -26,6 +26,12 @@ pub fn integer_operations() -> Vec<(&'static str, usize)> {
     integer::OPERATIONS.iter().map(|o| (o.name, o.arity)).collect()
 }
 
+/// The largest number of elements of a type that an operation takes in one program.
+#[pyfunction]
+pub fn integer_most(operation: &str, ty: &str) -> PyResult<usize> {
+    guarded(|| Ok(integer::most_elements(operation, ty.parse().map_err(raise)?)))
+}
+
 /// Bits and digits of a type (`uint64`), and whether it is signed.
 #[pyfunction]
 pub fn integer_type(name: &str) -> PyResult<(u32, usize, bool)> {

@@ -63,9 +63,9 @@ mod _native {
     #[pymodule_export]
     use crate::integers::{
         aes_ctr, bits_from_bytes, bits_to_bytes, check_bits, decrypt_bits, decrypt_integers,
-        encrypt_bits, encrypt_integers, integer_operations, integer_type, integers_from_bytes,
-        integers_to_bytes, load_bits, load_integers, record_aes_ctr, record_aes_ecb,
-        record_integers, save_bits, save_integers, trivial_integers,
+        encrypt_bits, encrypt_integers, integer_most, integer_operations, integer_type,
+        integers_from_bytes, integers_to_bytes, load_bits, load_integers, record_aes_ctr,
+        record_aes_ecb, record_integers, save_bits, save_integers, trivial_integers,
     };
     #[pymodule_export]
     use crate::job::{Job, JobLoan, JobRunner};
@@ -75,7 +75,7 @@ mod _native {
         free_memory, kind_of_bytes, kind_of_file,
     };
     #[pymodule_export]
-    use crate::params::Params;
+    use crate::params::{Params, scheme_of};
     #[pymodule_export]
     use crate::program::{Program, Table};
 

@@ -2,7 +2,7 @@
 
 use crate::call::{guarded, raise};
 use becalm::math::Modulus;
-use becalm::params::{Kind, ModulusSwitch, Need, Noise, Order, TfheParams, find};
+use becalm::params::{Kind, ModulusSwitch, Need, Noise, Order, Scheme, TfheParams, find};
 use becalm::tfhe::noise::NoiseReport;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -289,6 +289,12 @@ impl From<&TfheParams> for Params {
     fn from(p: &TfheParams) -> Self {
         Params(Arc::new(p.clone()))
     }
+}
+
+/// The scheme that the name of a set belongs to: `"tfhe"` or `"ckks"`.
+#[pyfunction]
+pub fn scheme_of(name: &str) -> &'static str {
+    Scheme::of(name).name()
 }
 
 fn noise_in_words(noise: Noise) -> String {

@@ -2,6 +2,7 @@
 
 use super::digest::Digest;
 use super::disk;
+pub use crate::params::Scheme;
 use crate::{Error, Result};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -18,16 +19,6 @@ const MAX_CHUNKS: usize = 1_000_000;
 const MAX_LANES: usize = 1 << 40;
 const MAX_ARGUMENTS: usize = 1 << 16;
 const MAX_NAME: usize = 64;
-
-/// The scheme of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scheme {
-    /// A batch of LWE ciphertexts for each argument.
-    Tfhe,
-    /// A ciphertext for each argument of each lane.
-    Ckks,
-}
 
 /// The facts of a job, in the order of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

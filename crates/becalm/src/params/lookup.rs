@@ -4,7 +4,38 @@ use super::table::TABLE;
 use super::{CkksParams, Kind, Noise, Order, Rotation, TfheParams};
 use crate::math::Modulus;
 use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
 use std::{fmt, mem};
+
+/// The scheme of a parameter set, a program or a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scheme {
+    /// Exact values of a few bits: a job has a batch of LWE ciphertexts for each argument.
+    Tfhe,
+    /// Vectors of approximate values: a job has a ciphertext for each argument of each lane.
+    Ckks,
+}
+
+impl Scheme {
+    /// The scheme that the name of a set belongs to. An unknown name belongs to the family that it begins with, so that the error
+    /// lists the sets of that scheme.
+    pub fn of(name: &str) -> Scheme {
+        let now = renamed(name).unwrap_or(name);
+        match now.starts_with("ckks") || CkksParams::all().iter().any(|p| p.name == now) {
+            true => Scheme::Ckks,
+            false => Scheme::Tfhe,
+        }
+    }
+
+    /// Its name: `"tfhe"` or `"ckks"`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scheme::Tfhe => "tfhe",
+            Scheme::Ckks => "ckks",
+        }
+    }
+}
 
 /// The needs that a set must meet. Start from the default and change the fields that matter:
 ///

@@ -15,7 +15,7 @@ mod validate;
 pub use artifact::ArtifactSet;
 pub use ckks::{CkksBootstrap, CkksParams, NOISE_STD, USUAL_CKKS};
 pub use companion::{RoundingLaw, rounding_law};
-pub use lookup::{Need, find};
+pub use lookup::{Need, Scheme, find};
 
 use crate::math::Modulus;
 pub use crate::math::gadget::Gadget;

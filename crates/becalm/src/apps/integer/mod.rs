@@ -15,6 +15,7 @@ mod file;
 mod multiply;
 mod operations;
 mod shift;
+mod size;
 mod table;
 mod value;
 
@@ -22,6 +23,7 @@ pub use array::{LIST_OPERATIONS, ListOperation};
 pub use expression::{Expr, Formula};
 pub use operations::{OPERATIONS, Operation};
 pub use shift::Shift;
+pub use size::most_elements;
 pub use value::{Clear, Integers};
 
 use super::circuit::{Circuit, Sum};

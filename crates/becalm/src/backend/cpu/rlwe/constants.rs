@@ -46,6 +46,27 @@ impl MemoryBudget {
         let matrices = spare.min(all);
         Ok(MemoryBudget { matrices, keys: spare - matrices })
     }
+
+    /// [`MemoryBudget::of`] where any of these programs may run next: the least of their shares fits each. Without programs the keys
+    /// may take all.
+    ///
+    /// # Errors
+    /// `Memory` where that is less than an instruction takes.
+    pub fn of_each<'a>(
+        chain: &Chain,
+        programs: impl IntoIterator<Item = &'a CkksProgram>,
+        keys: &CkksKeys,
+        bytes: usize,
+    ) -> Result<MemoryBudget> {
+        let shares =
+            programs.into_iter().map(|program| MemoryBudget::of(chain, program, keys, bytes));
+        let all = MemoryBudget { matrices: bytes, keys: bytes };
+        let least = |a: MemoryBudget, b: MemoryBudget| MemoryBudget {
+            matrices: a.matrices.min(b.matrices),
+            keys: a.keys.min(b.keys),
+        };
+        Ok(shares.collect::<Result<Vec<_>>>()?.into_iter().reduce(least).unwrap_or(all))
+    }
 }
 
 /// Bytes of a matrix, encoded.
