@@ -1,5 +1,7 @@
 """Functions of encrypted vectors: what they say, what they compute, and where they bootstrap."""
 
+import inspect
+import json
 import math
 import re
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 
 import becalm
 from becalm import _numpy, ckks
+from becalm.__main__ import main
 
 # Claims for every message leave nothing of long programs, and their results are compared.
 pytestmark = pytest.mark.filterwarnings("ignore::becalm.PrecisionWarning")
@@ -292,3 +295,19 @@ def test_wrong_use_is_refused_before_anything_is_computed(keys):
     alone, _ = becalm.keygen(SET, slots=64, **options)
     with pytest.raises(becalm.WrongKey, match="bootstrap"):
         ckks.tanh()(alone.encrypt([0.5], level=1), auto=True)
+
+
+def test_the_command_has_the_same_functions_with_the_same_defaults(capfd):
+    assert main(["function", "--json"]) == 0
+    listed = {row["name"]: row for row in json.loads(capfd.readouterr().out)}
+    between_slots = {"sum", "mean", "replicate"}
+    for name, row in listed.items():
+        where = ckks.Ciphertext if name in between_slots else ckks
+        parameters = inspect.signature(getattr(where, name)).parameters
+        for what in ("domain", "bits", "gap", "stride", "index"):
+            usual = getattr(parameters.get(what), "default", inspect.Parameter.empty)
+            usual = None if usual is inspect.Parameter.empty else usual
+            found = tuple(row[what]) if what == "domain" and row[what] else row[what]
+            assert found == usual, (name, what)
+    made = {name for name in ckks.__all__ if hasattr(ckks, name)}
+    assert set(listed) - between_slots <= made

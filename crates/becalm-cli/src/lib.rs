@@ -10,6 +10,7 @@ mod ckks;
 mod doctor;
 mod estimate;
 mod files;
+mod function;
 pub mod gpu;
 mod help;
 mod job;
@@ -56,6 +57,8 @@ enum Verb {
     Encrypt(files::EncryptArgs),
     /// Bootstrap ciphertexts through a table, or run a program of TFHE or CKKS, with an evaluation key.
     Eval(files::EvalArgs),
+    /// List functions of real numbers for CKKS, describe one, and write a program that computes it.
+    Function(function::Args),
     /// A large batch as a folder that workers on several machines share.
     Job(job::Args),
     /// Decrypt with a secret key.
@@ -108,6 +111,7 @@ where
         Verb::Keygen(a) => files::keygen(&a),
         Verb::Encrypt(a) => files::encrypt(&a),
         Verb::Eval(a) => files::eval(&a),
+        Verb::Function(a) => function::run(&a),
         Verb::Job(a) => job::run(&a),
         Verb::Decrypt(a) => files::decrypt(&a),
         Verb::Threshold(a) => threshold::run(&a),

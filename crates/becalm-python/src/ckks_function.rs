@@ -1,7 +1,7 @@
 //! CKKS: functions of real numbers, which say their levels and errors and record themselves.
 
 use crate::call::{guarded, raise};
-use becalm::apps::real::{self, Aim, Function};
+use becalm::apps::real::{self, Aim, Asked, Function, Named};
 use becalm::{Error, Result};
 use pyo3::prelude::*;
 
@@ -15,8 +15,13 @@ fn made(make: impl FnOnce() -> Result<Function>) -> PyResult<CkksFunction> {
     guarded(|| make().map(CkksFunction).map_err(raise))
 }
 
-fn unknown(name: &str) -> Error {
-    Error::bad_input("function", "the name of a function", name, "choose another name")
+/// A domain and bits.
+fn on(domain: Domain, bits: f64) -> Asked {
+    Asked { domain: Some([domain.0, domain.1]), bits: Some(bits), ..Asked::default() }
+}
+
+fn named(name: &str, asked: &Asked) -> PyResult<CkksFunction> {
+    made(|| Named::of(name)?.made(asked))
 }
 
 #[pymethods]
@@ -58,48 +63,25 @@ impl CkksFunction {
     /// A function by name of values in a domain.
     #[staticmethod]
     fn named(name: &str, domain: Domain, bits: f64) -> PyResult<Self> {
-        let domain = [domain.0, domain.1];
-        made(|| match name {
-            "sigmoid" => real::sigmoid(domain, bits),
-            "tanh" => real::tanh(domain, bits),
-            "exp" => real::exp(domain, bits),
-            "inverse" => real::inverse(domain, bits),
-            "sqrt" => real::sqrt(domain, bits),
-            "inverse_sqrt" => real::inverse_sqrt(domain, bits),
-            "absolute" => real::absolute(domain, bits),
-            "maximum" => real::maximum(domain, bits),
-            "minimum" => real::minimum(domain, bits),
-            other => Err(unknown(other)),
-        })
+        named(name, &on(domain, bits))
     }
 
     /// A function by name that is right for values a gap apart.
     #[staticmethod]
     fn beyond(name: &str, domain: Domain, gap: f64, bits: f64) -> PyResult<Self> {
-        let domain = [domain.0, domain.1];
-        made(|| match name {
-            "sign" => real::sign(domain, gap, bits),
-            "compare" => real::compare(domain, gap, bits),
-            other => Err(unknown(other)),
-        })
+        named(name, &Asked { gap: Some(gap), ..on(domain, bits) })
     }
 
     /// A function by name of blocks of slots.
     #[staticmethod]
     fn of_blocks(name: &str, size: usize, domain: Domain, bits: f64) -> PyResult<Self> {
-        let domain = [domain.0, domain.1];
-        made(|| match name {
-            "largest" => real::largest(size, domain, bits),
-            "smallest" => real::smallest(size, domain, bits),
-            "sort" => real::sort(size, domain, bits),
-            other => Err(unknown(other)),
-        })
+        named(name, &Asked { size: Some(size), ..on(domain, bits) })
     }
 
     /// The place of the largest value of each block, and the value.
     #[staticmethod]
     fn argmax(size: usize, domain: Domain, gap: f64, bits: f64) -> PyResult<Self> {
-        made(|| real::argmax(size, [domain.0, domain.1], gap, bits))
+        named("argmax", &Asked { size: Some(size), gap: Some(gap), ..on(domain, bits) })
     }
 
     /// In each slot the sum of `size` slots from it on, `stride` apart.

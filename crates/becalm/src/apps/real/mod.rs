@@ -19,6 +19,7 @@
 mod bootstraps;
 mod fit;
 mod functions;
+mod named;
 mod order;
 mod plan;
 mod record;
@@ -28,6 +29,7 @@ mod slots;
 pub use bootstraps::Bootstraps;
 pub use fit::Aim;
 pub use functions::{absolute, approximate, exp, inverse, inverse_sqrt, sigmoid, sign, sqrt, tanh};
+pub use named::{Asked, Named};
 pub use order::{argmax, compare, largest, maximum, minimum, smallest, sort};
 pub use slots::{matrix_product, matrix_vector, mean, placed, replicate, sum};
 

@@ -1,0 +1,150 @@
+//! Functions of real numbers for CKKS, as users list, describe and run them.
+
+use becalm::apps::real::Named;
+use becalm::bootstrap::ckks::{KeyPlan, Kind, Wish};
+use becalm::cipher::CkksSecretKey;
+use becalm::cipher::file::Trust;
+use becalm::ckks::Context;
+use becalm::math::complex::Complex;
+use becalm::params::CkksParams;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+const SLOTS: usize = 64;
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("becalm-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn run(&self, line: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_becalm"));
+        command.current_dir(&self.0).args(line.split_whitespace()).output().unwrap()
+    }
+
+    fn succeed(&self, line: &str) -> String {
+        let out = self.run(line);
+        assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    }
+
+    fn json(&self, line: &str) -> Value {
+        serde_json::from_str(&self.succeed(line)).unwrap()
+    }
+
+    fn refuse(&self, status: i32, line: &str) -> String {
+        let out = self.run(line);
+        let says = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(status), "{line}: {says}");
+        says
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The keys of a server in `server.becalm`, with a sparse bootstrap of few slots, and the secret.
+fn keys(f: &Folder) -> (Context, CkksSecretKey) {
+    let params = CkksParams::named("ckks_toy_12").unwrap();
+    let wish = Wish { slots: Some(SLOTS), kinds: vec![Kind::Sparse], ..Wish::default() };
+    let plan = KeyPlan::new(params, &wish).unwrap();
+    let context = Context::new(params, true).unwrap();
+    let secret = context.secret_key().unwrap();
+    let keys = context.keys(&secret, &plan.needs()).unwrap();
+    let mut file = std::fs::File::create(f.0.join("server.becalm")).unwrap();
+    context.write_noted_keys(&keys, &plan.note(), &mut file).unwrap();
+    (context, secret)
+}
+
+#[test]
+fn functions_run_on_files_as_on_plain_numbers() {
+    let f = Folder::new("function");
+    let (context, secret) = keys(&f);
+    let x: Vec<f64> = (0..SLOTS).map(|j| j as f64 / SLOTS as f64).collect();
+    let y: Vec<f64> = (0..SLOTS).map(|j| (j * 7 % SLOTS) as f64 / SLOTS as f64).collect();
+    for (name, values) in [("x", &x), ("y", &y)] {
+        let m: Vec<Complex> = values.iter().map(|v| Complex::from(*v)).collect();
+        let ct = context.encrypt(&m, 3, &secret).unwrap();
+        let bytes = context.noted_ciphertext_to_bytes(&ct, Some(true)).unwrap();
+        std::fs::write(f.0.join(name), bytes).unwrap();
+    }
+    let of_keys = "--evaluation server.becalm --level 3 --allow-insecure --json";
+    let cases = [
+        ("tanh --domain=-1,1 --bits 8", 0, vec![&x]),
+        ("maximum --bits 7 --auto", 1, vec![&x, &y]),
+    ];
+    for (asked, bootstraps, vectors) in cases {
+        let says = f.json(&format!("function {asked} {of_keys} -o p --force"));
+        assert_eq!(says["program"]["cost"]["bootstraps"], bootstraps, "{asked}");
+        assert_eq!(says["program"]["inputs"][0]["slots"], SLOTS);
+        let inputs = if vectors.len() == 2 { "x y" } else { "x" };
+        let options = "--program p --evaluation server.becalm --allow-insecure --force";
+        f.succeed(&format!("eval {inputs} {options} -o out"));
+        let trust = Trust { allow_insecure: true, ..Trust::default() };
+        let out = context.load_ciphertext(f.0.join("out"), trust).unwrap();
+        let found = context.decrypt(&out, &secret).unwrap();
+        let wanted = |j: usize| match vectors[..] {
+            [a, b] => a[j].max(b[j]),
+            _ => x[j].tanh(),
+        };
+        // The error that it says, and that of the ciphertexts.
+        let most = says["error"].as_f64().unwrap() + 1e-3;
+        for (j, found) in found.iter().enumerate() {
+            assert!((found.re - wanted(j)).abs() < most, "{asked} slot {j}: {}", found.re);
+        }
+    }
+}
+
+#[test]
+fn functions_say_what_they_take_and_give() {
+    let f = Folder::new("function-says");
+    let listed = f.json("function --json");
+    assert_eq!(listed.as_array().unwrap().len(), Named::all().len());
+    let text = f.succeed("function");
+    for named in Named::all() {
+        assert!(text.contains(named.name) && text.contains(named.about), "{}", named.name);
+    }
+    let says = f.json("function sigmoid --json");
+    assert_eq!((&says["domain"], &says["vectors"]), (&serde_json::json!([-8.0, 8.0]), &1.into()));
+    assert!(says["error"].as_f64().unwrap() <= 2f64.powi(-12) && says["program"].is_null());
+    assert!(f.succeed("function sort --size 4").contains("4 slots"));
+    // With a set alone, and without keys, the program takes a fresh ciphertext of all slots.
+    let says = f.json("function tanh --params ckks_toy_12 --allow-insecure --json -o p");
+    assert_eq!(says["program"]["inputs"][0]["level"], 10);
+    assert!(f.succeed("inspect p").contains("2048 values"));
+    // A file that is there stays.
+    assert!(
+        f.refuse(4, "function exp --params ckks_toy_12 --allow-insecure -o p").contains("--force")
+    );
+}
+
+#[test]
+fn wrong_requests_say_what_to_do() {
+    let f = Folder::new("function-wrong");
+    std::fs::write(f.0.join("text"), "no keys").unwrap();
+    for (status, line, says) in [
+        (3, "function sinus", "sigmoid, tanh"),
+        (3, "function sigmoid --gap 0.1", "leave gap out"),
+        (3, "function inverse", "a domain for inverse"),
+        (3, "function sort", "a size for sort"),
+        (2, "function --bits 3", "name a function"),
+        (2, "function exp --domain 1", "two numbers"),
+        (3, "function exp --params ckks_toy_12 -o p", "--allow-insecure"),
+        (3, "function sigmoid --params ckks_toy_12 --level 3 --allow-insecure", "level 6 or above"),
+        (3, "function exp --params ckks_toy_12 --slots 5 --allow-insecure", "power of two"),
+        (4, "function exp --evaluation text", "evaluation keys of CKKS"),
+        (4, "function exp --evaluation nowhere", "nowhere"),
+    ] {
+        let said = f.refuse(status, line);
+        assert!(said.contains(says), "{line}: {said}");
+    }
+    assert!(!f.0.join("p").exists());
+}
