@@ -33,7 +33,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run check test test-full lint audit notices wheel bench docs site site-shots fuzz faults rtl rtl-report man cuda clean FORCE
+.PHONY: help run check test test-full lint audit notices wheel bench docs site notebooks site-shots fuzz faults rtl rtl-report man cuda clean FORCE
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,6 +94,9 @@ docs: .venv/.ready ## Reference of the crates, and every link of the pages
 
 site: .venv/.site ## The site of the pages into target/site; nothing in it is fetched from elsewhere
 	$(BIN)/mkdocs build --strict
+
+notebooks: .venv/.wheel ## Run the notebooks of docs/notebooks and store what they show
+	$(BIN)/python packaging/notebooks.py
 
 site-shots: site ## Pictures of five pages of the site into target/shots (needs Chromium)
 	$(BIN)/python packaging/site/shots.py target/site target/shots

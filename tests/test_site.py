@@ -87,6 +87,13 @@ def test_blocks_of_code_and_tables_are_shown_as_such(site):
         assert "<!-- plot" not in body, page.name
 
 
+def test_a_notebook_is_a_page_with_what_its_code_showed(site):
+    text = (site / "notebooks" / "first_steps.html").read_text(encoding="utf-8")
+    assert "x + y = [3 4 5]" in text and "<svg" in text and "largest 1200" in text
+    assert 'href="first_steps.ipynb" download' in text and 'href="private_retrieval.html"' in text
+    assert (site / "notebooks" / "first_steps.ipynb").is_file()
+
+
 def test_every_recipe_is_listed():
     folder = ROOT / "docs" / "recipes"
     listed = (folder / "index.md").read_text(encoding="utf-8")
