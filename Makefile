@@ -14,6 +14,8 @@ FUZZ_FLAGS := --cfg fuzzing -Cpasses=sancov-module -Ccodegen-units=1 $(addprefix
 OURS := --workspace --exclude becalm-bench
 # Crates that others may build on.
 LIBRARIES := -p becalm -p becalm-cli -p becalm-cuda
+# What `make targets` checks: the library without the backend for GPUs, whose driver is not there.
+OTHER := -Zbuild-std=std,panic_abort -p becalm --no-default-features
 # The tests of `make check`: parts of their names.
 QUICK := math:: security:: params::
 # Panics name the sources of other crates. This replaces the folder of the machine that built them.
@@ -33,7 +35,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run check test test-full lint audit notices wheel bench docs site site-shots fuzz faults rtl rtl-report man cuda clean FORCE
+.PHONY: help run check test test-full lint audit notices wheel bench docs site notebooks site-shots fuzz faults rtl rtl-report man cuda targets clean FORCE
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -95,6 +97,9 @@ docs: .venv/.ready ## Reference of the crates, and every link of the pages
 site: .venv/.site ## The site of the pages into target/site; nothing in it is fetched from elsewhere
 	$(BIN)/mkdocs build --strict
 
+notebooks: .venv/.wheel ## Run the notebooks of docs/notebooks and store what they show
+	$(BIN)/python packaging/notebooks.py
+
 site-shots: site ## Pictures of five pages of the site into target/shots (needs Chromium)
 	$(BIN)/python packaging/site/shots.py target/site target/shots
 
@@ -111,6 +116,13 @@ man: ## The manual pages, one for each command, into target/man/man1
 cuda: .venv/.cuda ## The CUDA kernels for every GPU into target/cuda, with the compiler's report (no GPU needed)
 	$(CARGO) run --release -p becalm-cuda --bin becalm-cubins -- target/cuda crates/becalm-cuda/report.json
 	$(CARGO) test --release -p becalm-cuda --test resources -- --include-ignored
+
+# The source of the standard library is rustup's component rust-src, or what RUSTC names has it. blake3 is built without its C.
+targets: export RUSTC_BOOTSTRAP := 1
+targets: export CARGO_FEATURE_PURE := 1
+targets: ## Check the types of the library for aarch64 and wasm32 (needs the source of Rust's standard library)
+	$(CARGO) check $(OTHER) --target aarch64-unknown-linux-gnu
+	RUSTFLAGS='--cfg getrandom_backend="custom"' $(CARGO) check $(OTHER) --target wasm32-unknown-unknown
 
 fuzz: ## Feed damaged bytes to every reader for FUZZ_SECONDS each (needs a C++ compiler)
 	cd fuzz && RUSTFLAGS='$(FUZZ_FLAGS)' $(CARGO) build --release --target-dir target --target $(HOST)

@@ -4,6 +4,8 @@
     python3 bench/cuda_model.py            # writes the marked blocks of docs/performance/cuda.md
     python3 bench/cuda_model.py --check    # only says whether the page has these, and sentences
 
+It also keeps the figures of the roofline in bench/results/roofline.json, for the site's picture.
+
 Registers and instructions of a step are those of crates/becalm-cuda/report.json, the parameters
 those of the installed becalm, measured times those of bench/results/h100.json (`becalm bench
 --device cuda --json`). The rest is from data sheets, and the formulas stand on the page.
@@ -19,6 +21,7 @@ import becalm
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/performance/cuda.md"
+ROOFLINE = ROOT / "bench/results/roofline.json"
 FP64 = ("DFMA", "DADD", "DMUL", "DMMA")
 SETS = (
     "tfhe_2_2_multi_bit_4",
@@ -177,6 +180,13 @@ class Ring:
         products = self.kernels["becalm_bundle_tensor"]["DMMA"]
         tiles = math.ceil(self.level * self.columns**2 / 4)
         return self.m / 4 * tiles / 8 * max(every / 4, products * 256 / 128)
+
+    def operations(self) -> float:
+        """FP64 operations of a bootstrap in a large batch; a multiply-add is one."""
+        pair = "becalm_rotate_pair"
+        _, fp64 = self.count(pair if pair in self.kernels else "becalm_rotate_block")
+        products = 4 * self.ggsws * self.level * self.columns**2 * self.m
+        return self.steps * (fp64 * self.threads * self.columns + products)
 
     def rate(self, clocks_of_a_step: float, switch: bool) -> float:
         """Bootstraps a second of the whole GPU."""
@@ -377,6 +387,30 @@ def micro_table() -> list[str]:
     return lines
 
 
+def roofline(kernels: dict) -> str:
+    """The text of the file: operations and bytes of a bootstrap, and what the run measured."""
+    found = json.loads((ROOT / "bench/results/h100.json").read_text(encoding="utf-8"))
+    micro = {row["what"]: row["value"] for row in found["micro"]}
+    clocks, times = H100.sms * H100.ghz * 1e9, measured()
+    roofs = {
+        "cache_bytes_per_second": 1e9 * micro["reading 12800 KB again and again"],
+        "operations_per_second": clocks * micro["multiply-adds"],
+        "data_sheet_operations_per_second": clocks * 64,
+    }
+    sets = [
+        {
+            "params": name,
+            "operations": round(ring.operations()),
+            "cache_bytes": round(ring.traffic()),
+            "batch": 8192,
+            "per_second": times[name]["pbs", 8192]["per_second"],
+        }
+        for name, ring in ((name, Ring(name, H100, kernels)) for name in SETS)
+    ]
+    kept = {"device": found["device"], "version": found["version"], "roofs": roofs, "sets": sets}
+    return json.dumps(kept, indent=1) + "\n"
+
+
 def kernel_of(kernels: dict, ring: str, code: str, name: str) -> dict | None:
     """The report's row of a kernel."""
     return kernels.get((ring, code), {}).get(f"becalm_{name}")
@@ -546,8 +580,12 @@ def main() -> int:
     if "--check" in sys.argv[1:]:
         if new != text:
             print(f"{PAGE.name}: run `python bench/cuda_model.py`", file=sys.stderr)
-        return int(new != text or bool(missing))
+        same = ROOFLINE.read_text(encoding="utf-8") == roofline(kernels)
+        if not same:
+            print(f"{ROOFLINE.name}: run `python bench/cuda_model.py`", file=sys.stderr)
+        return int(new != text or not same or bool(missing))
     PAGE.write_text(new, encoding="utf-8")
+    ROOFLINE.write_text(roofline(kernels), encoding="utf-8")
     return int(bool(missing))
 
 

@@ -6,6 +6,7 @@ words.txt. Tables, headings, code blocks and formulas are no sentences; code bet
 one word.
 """
 
+import json
 import re
 import sys
 from itertools import pairwise
@@ -14,7 +15,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("docs/**/*.ipynb")])
 LONGEST = 40
 #: The end of a sentence, and the space behind it. Abbreviations, numbers and names end none.
 END = re.compile(
@@ -29,6 +30,15 @@ def phrases():
     lines = (ROOT / "packaging" / "words.txt").read_text(encoding="utf-8").splitlines()
     rows = (line.split(" | ") for line in lines if line and not line.startswith("#"))
     return [(re.compile(rf"\b{pattern}\b", re.I), instead) for pattern, instead in rows]
+
+
+def text_of(page):
+    """The text of a page. A notebook has it in cells."""
+    text = page.read_text(encoding="utf-8")
+    if page.suffix == ".md":
+        return text
+    cells = (cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown")
+    return "\n\n".join("".join(cell["source"]) for cell in cells) + "\n"
 
 
 def prose(text):
@@ -83,7 +93,7 @@ def bare(text):
 def main(folder=None):
     banned, found = phrases(), 0
     for page in PAGES:
-        text, name = page.read_text(encoding="utf-8"), str(page.relative_to(ROOT))
+        text, name = text_of(page), str(page.relative_to(ROOT))
         for line, rule, sentence in faults(text, banned):
             found += 1
             print(f"{name}:{line}: {rule}\n    {sentence}")

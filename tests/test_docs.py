@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("docs/**/*.ipynb")])
 LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
 FENCED = re.compile(r"^```.*?^```$", re.M | re.S)
 
@@ -49,7 +49,7 @@ def test_every_page_of_docs_is_reachable():
     reached, todo = set(), [ROOT / "README.md"]
     while todo:
         page = todo.pop()
-        if page not in reached and page.suffix == ".md":
+        if page not in reached and page.suffix in (".md", ".ipynb"):
             reached.add(page)
             files = [(page.parent / x.partition("#")[0]).resolve() for x in links(page)]
             todo.extend(f for f in files if f.is_file())

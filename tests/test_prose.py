@@ -14,7 +14,7 @@ PHRASES = prose.phrases()
 
 @pytest.mark.parametrize("page", prose.PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_sentences_are_short_and_plain(page):
-    found = prose.faults(page.read_text(encoding="utf-8"), PHRASES)
+    found = prose.faults(prose.text_of(page), PHRASES)
     wrong = [f"{page.name}:{line}: {rule}\n    {sentence}" for line, rule, sentence in found]
     assert not wrong, "\n".join(wrong)
 

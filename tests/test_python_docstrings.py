@@ -182,8 +182,10 @@ def missing(name, thing):
     if name in WITHOUT_EXAMPLE:
         wanted.remove("Examples")
     lacking = [w for w in wanted if f"{w}\n{'-' * len(w)}\n" not in text]
-    if "Examples" in wanted and ">>>" not in text:
-        lacking.append("an example that runs")
+    if "Examples" in wanted and not any(
+        step.want or step.exc_msg for step in doctest.DocTestParser().get_examples(text)
+    ):
+        lacking.append("an example with a result")
     return lacking
 
 
@@ -211,7 +213,17 @@ def test_a_docstring_without_sections_is_found():
         """A sum."""
         raise becalm.errors.BadInput("f", "", "", "")
 
-    assert missing("f", f) == ["Examples", "Parameters", "Returns", "an example that runs"]
+    assert missing("f", f) == ["Examples", "Parameters", "Returns", "an example with a result"]
+
+    def g(a) -> int:
+        """Does it.
+
+        Examples
+        --------
+        >>> secret.encrypt(3).save("x")
+        """
+
+    assert missing("g", g) == ["Returns", "an example with a result"]
 
 
 #: A circuit that an example reads: two numbers of one bit, added.

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "packaging" / "site"))
 import plots  # noqa: E402
+import shots  # noqa: E402
 
 #: A browser fetches scripts, pictures and styles by itself, and follows no links.
 FETCHED = re.compile(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"([^\"]+)\"|<link\b([^>]*)>")
@@ -87,6 +89,13 @@ def test_blocks_of_code_and_tables_are_shown_as_such(site):
         assert "<!-- plot" not in body, page.name
 
 
+def test_a_notebook_is_a_page_with_what_its_code_showed(site):
+    text = (site / "notebooks" / "first_steps.html").read_text(encoding="utf-8")
+    assert "x + y = [3 4 5]" in text and "<svg" in text and "largest 1200" in text
+    assert 'href="first_steps.ipynb" download' in text and 'href="private_retrieval.html"' in text
+    assert (site / "notebooks" / "first_steps.ipynb").is_file()
+
+
 def test_every_recipe_is_listed():
     folder = ROOT / "docs" / "recipes"
     listed = (folder / "index.md").read_text(encoding="utf-8")
@@ -112,6 +121,29 @@ def test_a_picture_is_drawn_from_the_stored_figures(name):
         start = {"end": wide, "middle": wide / 2}.get(text.get("text-anchor"), 0)
         assert float(text.get("x")) - start >= 0, text.text
         assert float(text.get("x")) - start + wide <= plots.WIDTH, text.text
+
+
+def test_no_set_is_above_the_roof():
+    found = plots.kept("roofline")
+    roofs = found["roofs"]
+    for row in found["sets"]:
+        for what in ("operations", "cache_bytes"):
+            assert row[what] * row["per_second"] < roofs[f"{what}_per_second"], row["params"]
+        assert f">{row['params']}<" in plots.roofline()
+
+
+def test_a_browser_shows_five_pages(site, tmp_path):
+    program = shots.browser()
+    if program is None:
+        pytest.skip("no Chromium: install the package chromium of your system")
+    pictures = shots.shoot(program, site, tmp_path)
+    assert len(pictures) == 5
+    for picture in pictures:
+        data = picture.read_bytes()
+        # The signature, then width and height in the first chunk.
+        assert data[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", data[16:24])[0] == 1300
+        assert len(data) > 40_000, f"{picture.name}: an empty page"
+    assert len({picture.read_bytes() for picture in pictures}) == 5
 
 
 def test_the_timeline_is_that_of_the_model():

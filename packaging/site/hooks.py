@@ -1,9 +1,11 @@
 """Turns the pages of the repository into a site: links, pictures and code blocks.
 
 The pages stand in docs/ and link to files around them, as any viewer of a repository shows them.
-The site has these files under project/. `<!-- plot: NAME -->` becomes a picture of plots.py.
+The site has these files under project/. `<!-- plot: NAME -->` becomes a picture of plots.py, and
+every notebook a page with its stored outputs.
 """
 
+import json
 import os
 import posixpath
 import re
@@ -40,7 +42,8 @@ def home(uri):
 def place(path):
     """The path in the site of a file of the repository."""
     if path.startswith("docs/"):
-        return path.removeprefix("docs/")
+        path = path.removeprefix("docs/")
+        return path.removesuffix(".ipynb") + ".md" if path.endswith(".ipynb") else path
     return f"project/{path}{'' if '.' in posixpath.basename(path) else '.txt'}"
 
 
@@ -52,12 +55,34 @@ def outside(link, uri):
     return posixpath.normpath(posixpath.join(posixpath.dirname(home(uri)), path))
 
 
+def notebook(text, name):
+    """The page of a notebook: its text, its code, and what the code showed."""
+    title, *cells = json.loads(text)["cells"]
+    download = f'<a href="{name}" download>Download this notebook</a>'
+    parts = ["".join(title["source"]), download]
+    for cell in cells:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", ()):
+            shown = output.get("data", {"text/plain": output.get("text", [])})
+            if picture := shown.get("image/svg+xml"):
+                parts.append("".join(picture))
+            else:
+                plain = "".join(shown["text/plain"]).rstrip()
+                parts.append(f"```text\n{plain}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
 def on_files(files, config):
-    """Adds the style, the pictures, and every file around docs/ that a page links to."""
+    """Adds the style, the pictures, the notebooks, and files around docs/ that pages link to."""
     style = (Path(__file__).parent / "site.css").read_text(encoding="utf-8")
     files.append(File.generated(config, "assets/site.css", content=style))
     for name, (draw, _) in plots.PLOTS.items():
         files.append(File.generated(config, f"img/plots/{name}.svg", content=draw()))
+    for file in [file for file in files if file.src_uri.endswith(".ipynb")]:
+        name = posixpath.basename(file.src_uri)
+        content, uri = notebook(file.content_string, name), place(f"docs/{file.src_uri}")
+        files.append(File.generated(config, uri, content=content))
     todo = [file for file in files if file.src_uri.endswith(".md")]
     seen = {file.src_uri for file in files}
     while todo:

@@ -135,11 +135,11 @@ def lines(title, below, curves, axes):
     for tick in xs:
         x, _ = place(10.0**tick, 10.0 ** ys[0])
         picture.line([(x, top), (x, bottom)], FAINT)
-        picture.text(x, bottom + 18, f"{10**tick:,}".replace(",", " "), "middle", 11)
+        picture.text(x, bottom + 18, power(tick), "middle", 11)
     for tick in ys:
         _, y = place(10.0 ** xs[0], 10.0**tick)
         picture.line([(left, y), (right, y)], FAINT)
-        picture.text(left - 8, y + 4, f"{10**tick:,}".replace(",", " "), "end", 11)
+        picture.text(left - 8, y + 4, power(tick), "end", 11)
     picture.text((left + right) / 2, bottom + 38, axes[0], "middle", 12)
     picture.text(20, top - 16, axes[1], size=12)
     # Names stand at the ends of their curves, highest first, and apart from each other.
@@ -156,6 +156,11 @@ def lines(title, below, curves, axes):
         picture.line([place(*points[-1]), (right + 14, y)], colour)
         picture.text(right + 18, y + 4, name, size=12)
     return picture.end()
+
+
+def power(tick):
+    """A power of ten for people."""
+    return f"{10**tick:,}".replace(",", " ") if tick >= 0 else f"{10.0**tick:g}"
 
 
 def span(values):
@@ -241,6 +246,29 @@ def h100():
     return lines("Bootstraps on a GPU", below, curves, axes)
 
 
+def roofline():
+    found = kept("roofline")
+    roofs, sets = found["roofs"], found["sets"]
+    bytes_of = roofs["cache_bytes_per_second"]
+    # In units of 10^9 operations a second.
+    curves = []
+    for key, name in (
+        ("operations_per_second", "roof: rates measured"),
+        ("data_sheet_operations_per_second", "roof: FP64 of the data sheet"),
+    ):
+        top = roofs[key]
+        corners = [(0.1, bytes_of * 0.1), (top / bytes_of, top), (100.0, top)]
+        curves.append((name, [(x, y / 1e9) for x, y in corners]))
+    for row in sets:
+        intensity = row["operations"] / row["cache_bytes"]
+        reached = row["operations"] * row["per_second"] / 1e9
+        curves.append((row["params"], [(intensity, reached)]))
+    below = f"{sets[0]['batch']} bootstraps at once on one {found['device']}, becalm"
+    below += f" {found['version']}: FP64 operations counted in the kernels, time measured"
+    axes = ("FP64 operations for each byte through the cache", "10^9 operations a second")
+    return lines("Roofline of a GPU", below, curves, axes)
+
+
 def noise_h100():
     found = kept("h100")
     groups = [
@@ -309,6 +337,7 @@ PLOTS = {
     "ckks": (ckks, "Bars: times of CKKS bootstraps in becalm, Lattigo, OpenFHE and desilofhe"),
     "ckks_error": (ckks_error, "Bars: bits measured and claimed after CKKS bootstraps"),
     "h100": (h100, "Curves: bootstraps a second on an H100 for growing batches"),
+    "roofline": (roofline, "Roofline of an H100: operations a second over operations a byte"),
     "noise_h100": (noise_h100, "Bars: measured noise beside the formula for sets on an H100"),
     "timeline": (timeline, "Timeline: jobs of the three units of the processor"),
     "processor": (processor, "Bars: cycles of a bootstrap at each width of the processor"),

@@ -39,7 +39,7 @@ def shoot(program, site, folder):
         path = Path(folder).resolve() / f"{name}.png"
         url = f"{Path(site).resolve().as_uri()}/{address}"
         command = [program, *FLAGS, f"--screenshot={path}", url]
-        subprocess.run(command, check=True, capture_output=True, timeout=60)
+        subprocess.run(command, check=True, capture_output=True, timeout=300)
         written.append(path)
     return written
 

@@ -288,8 +288,9 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         >>> options = {"allow_insecure": True, "progress": False}
         >>> secret, server = becalm.keygen("ckks_toy_12", kinds="regular", **options)
         >>> a, b = secret.encrypt([0.5], level=0), secret.encrypt([-0.5], level=0)
-        >>> [y.level for y in server.bootstrap_pair(a, b)]
-        [10, 10]
+        >>> pair = server.bootstrap_pair(a, b)
+        >>> [(y.level, round(float(secret.decrypt(y)[0]), 2)) for y in pair]
+        [(10, 0.5), (10, -0.5)]
         """
         pair = [owned("bootstrap", require(x, "bootstrap"), self.key_id) for x in (a, b)]
         self._require_pair(pair, kind)
@@ -317,6 +318,11 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         Examples
         --------
         >>> server.check([0.5, -0.25, 0.75, 1])
+        >>> try:
+        ...     server.check([50, -0.25, 0.75, 1])
+        ... except becalm.BadInput as e:
+        ...     print("not brought back")
+        not brought back
         """
         data, real = vector("bootstrap", values, self.slots, single=False)
         kind = self._kind(kind)

@@ -149,7 +149,13 @@ class Job(_html.Shown):
         >>> cluster = becalm.cluster("local", workers=1, threads=1)
         >>> p = becalm.Program("toy_2_2")
         >>> p.output(p.input() + 1)
-        >>> cluster.map(server, p, secret.encrypt([3, 1])).cancel()
+        >>> job = cluster.map(server, p, secret.encrypt([3, 1]))
+        >>> job.cancel()
+        >>> try:
+        ...     list(job)
+        ... except becalm.Interrupted:
+        ...     print("stopped")
+        stopped
         """
         self._cancelled = True
 

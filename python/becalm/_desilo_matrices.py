@@ -312,6 +312,8 @@ class Matrices(Arithmetic):
         >>> powers = engine.make_power_basis(x, 3, relinearization_key)
         >>> [y.level for y in powers]
         [13, 12, 11]
+        >>> [engine.decrypt(y, secret_key)[0].round(3).item() for y in powers]
+        [0.5, 0.25, 0.125]
         """
         return self._basis("make_power_basis", ciphertext, max_power, relinearization_key, False)
 

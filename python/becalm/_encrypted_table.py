@@ -60,9 +60,10 @@ class EncryptedTable(_html.Shown):
 
         Examples
         --------
-        >>> secret.encrypt_table(lambda m: m).save("table.becalm")
-        >>> becalm.load("table.becalm", allow_insecure=True).below
-        16
+        >>> secret.encrypt_table(lambda m: m // 2).save("table.becalm")
+        >>> table = becalm.load("table.becalm", allow_insecure=True)
+        >>> secret.decrypt(server.bootstrap(secret.encrypt([3, 14]), table))
+        array([1, 7])
         """
         self._glwe.save(_values.path("save", path))
 
@@ -76,9 +77,10 @@ class EncryptedTable(_html.Shown):
 
         Examples
         --------
-        >>> sent = secret.encrypt_table(lambda m: m).to_bytes()
-        >>> becalm.from_bytes(sent, allow_insecure=True).message
-        16
+        >>> sent = secret.encrypt_table(lambda m: m // 2).to_bytes()
+        >>> table = becalm.from_bytes(sent, allow_insecure=True)
+        >>> secret.decrypt(server.bootstrap(secret.encrypt([3, 14]), table))
+        array([1, 7])
         """
         return self._glwe.to_bytes()
 
@@ -111,9 +113,10 @@ class EncryptedTable(_html.Shown):
 
         Examples
         --------
-        >>> sent = secret.encrypt_table(lambda m: m).to_bytes()
-        >>> len(becalm.EncryptedTable.from_bytes(sent, allow_insecure=True))
-        1
+        >>> sent = secret.encrypt_table(lambda m: m // 2).to_bytes()
+        >>> table = becalm.EncryptedTable.from_bytes(sent, allow_insecure=True)
+        >>> secret.decrypt(server.bootstrap(secret.encrypt([3, 14]), table))
+        array([1, 7])
         """
         data, most = _values.data("from_bytes", file), _values.limit("from_bytes", limit)
         return cls(Glwe.from_bytes(data, bool(allow_insecure), most))

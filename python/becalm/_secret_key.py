@@ -147,8 +147,11 @@ class SecretKey(_html.Shown):
 
         Examples
         --------
-        >>> secret.encrypt([3, 1, 2]).range, secret.encrypt([500, 3], becalm.uint(16)).dtype
+        >>> x, y = secret.encrypt([3, 1, 2]), secret.encrypt([500, 3], becalm.uint(16))
+        >>> x.range, y.dtype
         ((0, 15), dtype('uint16'))
+        >>> secret.decrypt(x).tolist(), secret.decrypt(y).tolist()
+        ([3, 1, 2], [500, 3])
         """
         if type_ is not None:
             if (message, below, padding, slot) != (None, None, True, None):

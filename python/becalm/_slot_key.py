@@ -46,7 +46,10 @@ class SlotKey(_html.Shown):
         --------
         >>> secret, server = becalm.keygen("toy_cm_1_1_w2", allow_insecure=True, progress=False)
         >>> secret.pack_key().save("pack.becalm")
-        >>> server = server.add_key(becalm.load("pack.becalm", allow_insecure=True))
+        >>> key = becalm.load("pack.becalm", allow_insecure=True)
+        >>> key.key_id == secret.key_id
+        True
+        >>> server = server.add_key(key)
         """
         self._native.save(_values.path("save", path))
 

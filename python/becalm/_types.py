@@ -87,8 +87,8 @@ class IntegerType(_html.Shown):
         Examples
         --------
         >>> x = becalm.uint(8).encrypt(secret, [[200, 3], [77, 0]]).on(server)
-        >>> x.shape
-        (2, 2)
+        >>> x.shape, (x + 1).decrypt(secret).tolist()
+        ((2, 2), [[201, 4], [78, 1]])
         """
         _values.native_secret("encrypt", secret)
         return secret.encrypt(values, self)

@@ -234,8 +234,9 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
 
         Examples
         --------
-        >>> secret.encrypt([0.5, -0.25, 0.75, 1], level=0).bootstrap().level
-        10
+        >>> y = secret.encrypt([0.5, -0.25, 0.75, 1], level=0).bootstrap()
+        >>> y.level, secret.decrypt(y).round(2).tolist()
+        (10, [0.5, -0.25, 0.75, 1.0])
         """
         server = self._of("bootstrap")
         options = {"stage_count": stage_count, "iterations": iterations}

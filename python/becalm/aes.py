@@ -150,8 +150,8 @@ class EncryptedBytes(_html.Shown):
         Examples
         --------
         >>> sent = secret.encrypt(b"calm").to_bytes()
-        >>> len(becalm.EncryptedBytes.from_bytes(sent, allow_insecure=True))
-        4
+        >>> becalm.EncryptedBytes.from_bytes(sent, allow_insecure=True).decrypt(secret)
+        b'calm'
         """
         return cls(_read(file, False, allow_insecure, limit))
 
@@ -495,6 +495,8 @@ def aes128(secret: SecretKey, key: bytes) -> AesKey:
     Examples
     --------
     >>> key = becalm.aes128(secret, b"becalm, 16 bytes").on(server)
+    >>> key.decrypt(secret)
+    b'becalm, 16 bytes'
     """
     key = _block("aes", "key", key)
     return AesKey(_native.encrypt_bits(_values.native_secret("aes", secret), key))

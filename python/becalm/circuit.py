@@ -116,8 +116,8 @@ class Circuit(_html.Shown):
         Examples
         --------
         >>> c = becalm.circuit.trace(lambda a, b: a + b, 4, 4)
-        >>> len(c.encrypt(secret, 9, 8))
-        8
+        >>> [int(secret.decrypt(bit)) for bit in c.encrypt(secret, 9, 8)]
+        [1, 0, 0, 1, 0, 0, 0, 1]
         """
         return [secret.encrypt(bit, below=2) for bit in self._bits(values)]
 

@@ -16,7 +16,11 @@ pub(super) const MAX_MANIFEST: u64 = 64 << 20;
 /// Digests of inputs that a manifest has room for.
 pub(super) const MAX_FILES: usize = 800_000;
 const MAX_CHUNKS: usize = 1_000_000;
-const MAX_LANES: usize = 1 << 40;
+/// 2^40, or as many as an address of 32 bits counts.
+const MAX_LANES: usize = match 1usize.checked_shl(40) {
+    Some(lanes) => lanes,
+    None => usize::MAX,
+};
 const MAX_ARGUMENTS: usize = 1 << 16;
 const MAX_NAME: usize = 64;
 

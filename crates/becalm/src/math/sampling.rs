@@ -10,6 +10,7 @@ use super::Modulus;
 use super::modulus::reduce128;
 use super::random::{NoiseStream, Stream};
 use super::round::nearest;
+#[cfg(target_arch = "x86_64")]
 use super::simd::Level;
 use std::f64::consts::{LN_2, TAU};
 use zeroize::Zeroize;

@@ -21,6 +21,8 @@ impl Level {
     pub fn available() -> &'static [Level] {
         static LEVELS: OnceLock<Vec<Level>> = OnceLock::new();
         LEVELS.get_or_init(|| {
+            // Other processors have no more than the first.
+            #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
             let mut levels = vec![Level::Portable];
             #[cfg(target_arch = "x86_64")]
             {

@@ -13,7 +13,6 @@ use super::twofold::Twofold;
 #[cfg(target_arch = "x86_64")]
 use super::vector::{Avx2, Avx512};
 use super::vector::{Portable, Vector};
-use crate::math::simd::Level;
 
 /// Defines the entry of a kernel: one function per level with its instructions enabled, and the choice among them.
 macro_rules! entry {
@@ -36,9 +35,9 @@ macro_rules! entry {
             unsafe {
                 match level {
                     #[cfg(target_arch = "x86_64")]
-                    Level::Avx2 => avx2($($arg),*),
+                    $crate::math::simd::Level::Avx2 => avx2($($arg),*),
                     #[cfg(target_arch = "x86_64")]
-                    Level::Avx512 => avx512($($arg),*),
+                    $crate::math::simd::Level::Avx512 => avx512($($arg),*),
                     _ => $kernel::<Portable>($($arg),*),
                 }
             }

@@ -69,6 +69,8 @@ pub(crate) trait Eight: Copy {
 
 /// Where eight fields of `width` bits stand that follow each other, the least significant first: each in the 64 bits that
 /// begin at a multiple of 16 (15 + 49 or 14 + 50 bits at most).
+// Some fields are for the instructions of x86-64 alone.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) struct Fields {
     /// For each 16 bits of eight words, which of the group's they are.
     halves: [u16; 32],

@@ -20,7 +20,6 @@ use crate::math::fft::roots;
 #[cfg(target_arch = "x86_64")]
 use crate::math::fft::vector::{Avx2, Avx512};
 use crate::math::fft::vector::{Portable, Round, Vector};
-use crate::math::simd::Level;
 use crate::math::simd::prefetch;
 
 /// How groups of one size are multiplied by: sizes, and roots of unity.

@@ -12,7 +12,6 @@ use crate::math::fft::passes::{self, leaf_stride};
 use crate::math::fft::vector::{Avx2, Avx512};
 use crate::math::fft::vector::{Portable, Round, Vector};
 use crate::math::gadget::Gadget;
-use crate::math::simd::Level;
 use crate::math::simd::prefetch;
 
 passes::entry! {
