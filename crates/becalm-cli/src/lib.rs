@@ -17,6 +17,7 @@ mod levelled;
 mod noise;
 mod number;
 mod output;
+mod packed;
 mod paper;
 mod params;
 mod params_ckks;
