@@ -125,6 +125,8 @@ def packed_integers(w):
     public = secret.public_key().encrypt_packed([1, 2], bits=2)
     assert secret.decrypt(public).tolist() == [1, 2]
     assert server._plan.tables(4, [list(range(16))])
+    # Another table keeps the matrices of the last.
+    assert secret.decrypt(server.lookup(y, lambda m: m // 2)).tolist() == [5, 2, 0]
 
 
 @kind

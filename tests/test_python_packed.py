@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import becalm
-from becalm import ckks, errors
+from becalm import _native, ckks, errors
 
 TOY = {"allow_insecure": True, "progress": False}
 
@@ -54,6 +54,14 @@ def test_tables_are_functions_lists_and_arrays(keys, values, x):
     again = x.lookup([15 - m for m in range(16)]) + half
     assert (secret.decrypt(again) == (15 - values + values // 2) % 16).all()
     assert square.error > x.error and square.error < 2**-15
+
+
+def test_a_server_encodes_its_matrices_once(monkeypatch):
+    secret, server = becalm.keygen("ckks_toy_table_4", **TOY)
+    x = secret.encrypt_packed([1, 2, 3], bits=2)
+    assert secret.decrypt(server.lookup(x, [3, 2, 1, 0])).tolist() == [2, 1, 0]
+    monkeypatch.setattr(_native, "CkksSession", None)
+    assert secret.decrypt(server.lookup(x, [0, 1, 0, 1])).tolist() == [1, 0, 1]
 
 
 def test_more_integers_than_a_ciphertext_holds(keys):

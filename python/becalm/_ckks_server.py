@@ -30,8 +30,8 @@ _KEPT = 8
 class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown):
     """The side that computes: evaluation keys, and no secret.
 
-    A bootstrap encodes its matrices when it first runs; those of the last kind are kept. A server
-    may be used from several threads.
+    A bootstrap encodes its matrices when it first runs; those of the last kind are kept, and serve
+    every table of as many bits. A server may be used from several threads.
 
     Examples
     --------
@@ -584,13 +584,18 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         self, which: tuple[object, ...], remedy: str, record: Callable[[], _native.CkksProgram]
     ) -> _native.CkksSession:
         with self._lock:
-            if self._session is None or self._session[0] != which:
-                self._session = None
-                program = record()
-                with named(remedy):
+            last = self._session
+            if last is not None and last[0] == which:
+                return last[1]
+            program = record()
+            with named(remedy):
+                session = last[1].again(program) if last else None
+                if session is None:
+                    # Matrices of two bootstraps are never in memory together.
+                    self._session = last = None
                     session = _native.CkksSession(self._keys, program, self._matrices)
-                self._session = (which, session)
-            return self._session[1]
+            self._session = (which, session)
+            return session
 
 
 SecretKey._serves = Server

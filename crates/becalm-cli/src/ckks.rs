@@ -11,7 +11,7 @@ use becalm::Error;
 use becalm::backend::{Backend, CkksEvaluator, CkksSetup, Cpu, Prepared, for_ckks};
 use becalm::bootstrap::ckks::{KeyPlan, Offer, said, set_for};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
-use becalm::ckks::Context;
+use becalm::ckks::{Context, Needs};
 use becalm::math::complex::Complex;
 use becalm::math::memory::{available_memory, require_memory};
 use becalm::params::{CkksParams, Kind, USUAL_CKKS};
@@ -216,16 +216,16 @@ pub(crate) fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
 pub fn keys(
     context: &Context,
     secret: &CkksSecretKey,
-    program: &CkksProgram,
+    needs: &Needs,
     form: KeyForm,
 ) -> Result<CkksKeys> {
-    let (bar, needs) = (report::bar("keys", 1), program.needs());
+    let bar = report::bar("keys", 1);
     let go_on = |done, of| {
         bar.set_length(of as u64);
         bar.set_position(done as u64);
         !signals::stopped()
     };
-    let keys = context.keys_with(secret, &needs, form, None, go_on)?;
+    let keys = context.keys_with(secret, needs, form, None, go_on)?;
     bar.finish_and_clear();
     Ok(keys)
 }
@@ -336,7 +336,7 @@ fn bootstrapped(
     require_memory("run", price.peak())?;
     let context = Arc::new(Context::new(params, true)?);
     let secret = context.secret_key()?;
-    let (keys, keygen_seconds) = timed(|| keys(&context, &secret, program, job.form()))?;
+    let (keys, keygen_seconds) = timed(|| keys(&context, &secret, &program.needs(), job.form()))?;
     let program = Arc::new(program.clone());
     let evaluator = CkksEvaluator::open(machine, asking(&context, &Arc::new(keys)))?;
     let (ready, prepare_seconds) = timed(|| prepared(machine, &context, &program))?;

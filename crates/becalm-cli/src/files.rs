@@ -1,6 +1,7 @@
 //! `becalm keygen | encrypt | eval | decrypt | inspect`: the same job in separate steps, with files between them.
 
 use crate::output::Force;
+use crate::packed;
 use crate::programs;
 use crate::report::{self, counted, facts, megabytes};
 use crate::status::usage;
@@ -46,13 +47,13 @@ pub struct KeygenArgs {
     params: String,
     /// Where the secret key goes; keep it.
     #[arg(long, default_value = "secret.becalm")]
-    secret: PathBuf,
+    pub(crate) secret: PathBuf,
     /// Where the evaluation key goes; give it to the server.
     #[arg(long, default_value = "evaluation.becalm")]
-    evaluation: PathBuf,
+    pub(crate) evaluation: PathBuf,
     /// Allow toy and comparison sets below 128 bits.
     #[arg(long)]
-    allow_insecure: bool,
+    pub(crate) allow_insecure: bool,
     /// Also a key that packs plain ciphertexts of slot 0, for a common-mask set, and where it goes.
     #[arg(long)]
     pack: Option<PathBuf>,
@@ -60,20 +61,26 @@ pub struct KeygenArgs {
     #[arg(long, num_args = 2, value_names = ["MATRIX", "KEY"])]
     slot_map: Vec<PathBuf>,
     #[command(flatten)]
-    force: Force,
+    pub(crate) force: Force,
     /// Report as JSON.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 #[derive(clap::Args)]
 pub struct EncryptArgs {
     /// The secret key.
     #[arg(long, default_value = "secret.becalm")]
-    secret: PathBuf,
+    pub(crate) secret: PathBuf,
     /// Values to encrypt.
     #[arg(long, value_delimiter = ',', required = true, value_parser = report::value, allow_hyphen_values = true)]
-    values: Vec<u64>,
+    pub(crate) values: Vec<u64>,
+    /// As packed integers in one ciphertext of CKKS, under a key of a set with tables.
+    #[arg(long, conflicts_with_all = ["modulus", "below", "slot"])]
+    packed: bool,
+    /// Bits of a packed integer; by default as many as the tables of the set take.
+    #[arg(long, requires = "packed")]
+    pub(crate) bits: Option<u32>,
     /// How many values the encoding has; by default all that the parameter set allows.
     #[arg(long)]
     modulus: Option<u64>,
@@ -85,22 +92,23 @@ pub struct EncryptArgs {
     slot: Option<u32>,
     /// Where the ciphertexts go.
     #[arg(short, long)]
-    out: PathBuf,
+    pub(crate) out: PathBuf,
     #[command(flatten)]
-    force: Force,
+    pub(crate) force: Force,
     #[command(flatten)]
-    trust: TrustArgs,
+    pub(crate) trust: TrustArgs,
     /// Report as JSON.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 #[derive(clap::Args)]
 pub struct EvalArgs {
-    /// The evaluation key; for a program of CKKS the evaluation keys of a server.
+    /// The evaluation key; for CKKS the evaluation keys of a server.
     #[arg(long, default_value = "evaluation.becalm")]
     evaluation: PathBuf,
-    /// A lookup table, one entry for each value; with slots also one table after another, one for each slot.
+    /// A lookup table, one entry for each value; with slots also one table after another, one for each slot. Packed integers are looked
+    /// up in one table after another, each with an output of its own.
     #[arg(long, value_delimiter = ',', value_parser = report::value, allow_hyphen_values = true)]
     table: Vec<u64>,
     /// A program of TFHE or CKKS instead of a table.
@@ -133,14 +141,14 @@ pub struct EvalArgs {
 pub struct DecryptArgs {
     /// The secret key.
     #[arg(long, default_value = "secret.becalm")]
-    secret: PathBuf,
-    /// Ciphertexts.
-    input: PathBuf,
+    pub(crate) secret: PathBuf,
+    /// Ciphertexts of TFHE, or one of CKKS.
+    pub(crate) input: PathBuf,
     /// Report as JSON.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     #[command(flatten)]
-    trust: TrustArgs,
+    pub(crate) trust: TrustArgs,
 }
 
 #[derive(clap::Args)]
@@ -154,10 +162,16 @@ pub struct InspectArgs {
 
 /// Makes both keys.
 pub fn keygen(args: &KeygenArgs) -> Result<()> {
-    let params = TfheParams::named(&args.params)?;
     if args.secret == args.evaluation {
         usage!("both keys would go to {}; name two files", args.secret.display());
     }
+    if let Some(params) = packed::set(&args.params) {
+        if args.pack.is_some() || !args.slot_map.is_empty() {
+            usage!("{} is a set of CKKS; leave --pack and --slot-map out", params.name);
+        }
+        return packed::keygen(params, args);
+    }
+    let params = TfheParams::named(&args.params)?;
     let between = args.pack.iter().chain(args.slot_map.iter().skip(1).step_by(2));
     for path in [&args.secret, &args.evaluation].into_iter().chain(between) {
         args.force.require_new(path)?;
@@ -236,6 +250,9 @@ pub(crate) fn require_place(path: &Path, force: Force) -> Result<()> {
 /// Encrypts values.
 pub fn encrypt(args: &EncryptArgs) -> Result<()> {
     require_place(&args.out, args.force)?;
+    if args.packed {
+        return packed::encrypt(args);
+    }
     let secret = read(&args.secret, |path| SecretKey::load(path, args.trust.trust()))?;
     let encoding = match args.modulus {
         Some(p) => Encoding::padded(p)?,
@@ -270,8 +287,17 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
         usage!("{} is an input; choose another name for the result", path.display());
     }
     args.out.iter().try_for_each(|path| require_place(path, args.force))?;
-    if let Some(job) = of_ckks(args)? {
-        return programs::eval(&job);
+    if let Some(program) = of_ckks(args)? {
+        return programs::eval(&programs::Job {
+            program,
+            keys: &args.evaluation,
+            backend: &args.backend,
+            inputs: &args.inputs,
+            out: &args.out,
+            force: args.force,
+            trust: args.trust.trust(),
+            json: args.json,
+        });
     }
     if args.program.is_none() && args.table.is_empty() && args.slot_keys.is_empty() {
         usage!("nothing to do: give --table, --program or --slot-key");
@@ -323,25 +349,23 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
     if args.json { report::json(&rows) } else { Ok(()) }
 }
 
-/// The job, if the program is one of CKKS.
-fn of_ckks(args: &EvalArgs) -> Result<Option<programs::Job<'_>>> {
-    let Some(path) = &args.program else { return Ok(None) };
-    if programs::kind(path) != Some("becalm.ckks_program") {
+/// The program of CKKS, from its file or of the tables; none for a job of TFHE.
+fn of_ckks(args: &EvalArgs) -> Result<Option<CkksProgram>> {
+    let (of, wanted) = match &args.program {
+        Some(path) => (path, "becalm.ckks_program"),
+        None => (&args.evaluation, "becalm.ckks_evaluation_keys"),
+    };
+    if programs::kind(of) != Some(wanted) {
         return Ok(None);
     }
     if !args.slot_keys.is_empty() {
-        usage!("{} is a program of CKKS; leave --slot-key out", path.display());
+        usage!("{} is of CKKS; leave --slot-key out", of.display());
     }
-    Ok(Some(programs::Job {
-        program: path,
-        keys: &args.evaluation,
-        backend: &args.backend,
-        inputs: &args.inputs,
-        out: &args.out,
-        force: args.force,
-        trust: args.trust.trust(),
-        json: args.json,
-    }))
+    match &args.program {
+        Some(path) => Ok(Some(CkksProgram::load(path, args.trust.trust())?)),
+        None if args.table.is_empty() => usage!("nothing to do: give --table or --program"),
+        None => packed::tables(&args.evaluation, &args.inputs, &args.table).map(Some),
+    }
 }
 
 /// The keys between slots that were named, one after the other, then the table.
@@ -391,6 +415,9 @@ pub(crate) fn record(
 
 /// Decrypts ciphertexts.
 pub fn decrypt(args: &DecryptArgs) -> Result<()> {
+    if programs::kind(&args.input) == Some("becalm.rlwe") {
+        return packed::decrypt(args);
+    }
     let secret = read(&args.secret, |path| SecretKey::load(path, args.trust.trust()))?;
     let values = read(&args.input, |path| secret.decrypt(&Lwe::load(path, args.trust.trust())?))?;
     if args.json {
@@ -478,6 +505,7 @@ fn describe_ckks(
             "note": found.note, "params": found.params,
             "in_table": found.in_table, "key": found.key.map(|k| k.to_string()), "level": found.level,
             "scale": found.scale, "slots": found.slots, "error": found.error,
+            "integers": found.integers.map(|own| own.count), "bits": found.integers.map(|own| own.bits),
             "values": found.values, "party": found.party, "parties": found.parties,
             "threshold": found.threshold, "quorum": found.quorum, "keys": found.switches, "program": program.map(programs::value),
         }));
@@ -496,8 +524,13 @@ fn describe_ckks(
     }
     rows.extend(found.level.map(|l| ("level", l.to_string())));
     let of = found.values.as_ref().map(|kind| format!(", {kind}")).unwrap_or_default();
-    rows.extend(found.slots.map(|n| ("values", format!("{n}{of}"))));
-    rows.extend(found.scale.map(|s| ("scale", format!("2^{:.2}", s.log2()))));
+    match found.integers {
+        Some(own) => rows.push(("integers", format!("{} of {} bits", own.count, own.bits))),
+        None => {
+            rows.extend(found.slots.map(|n| ("values", format!("{n}{of}"))));
+            rows.extend(found.scale.map(|s| ("scale", format!("2^{:.2}", s.log2()))));
+        }
+    }
     rows.extend(found.error.map(|e| ("error", format!("2^{:.2}", e.log2()))));
     rows.extend(
         found.switches.iter().map(|(what, level)| ("key", format!("{what}, up to level {level}"))),

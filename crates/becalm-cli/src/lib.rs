@@ -18,6 +18,7 @@ mod levelled;
 mod noise;
 mod number;
 mod output;
+mod packed;
 mod paper;
 mod params;
 mod params_ckks;

@@ -8,7 +8,7 @@ use anyhow::Result;
 use becalm::Error;
 use becalm::backend::{Backend, CkksEvaluator, Cpu, for_ckks};
 use becalm::cipher::file::{Part, Trust};
-use becalm::cipher::{KeyForm, Rlwe};
+use becalm::cipher::{Integers, KeyForm, Rlwe};
 use becalm::ckks::Context;
 use becalm::program::Reg;
 use becalm::program::rlwe::{CkksProgram, RlweInfo};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// A program of CKKS, and the files that it is to run on.
 pub struct Job<'a> {
-    pub program: &'a Path,
+    pub program: CkksProgram,
     pub keys: &'a Path,
     pub backend: &'a str,
     /// The files of the first lane, one for each argument, then those of the next.
@@ -40,7 +40,7 @@ pub fn kind(path: &Path) -> Option<&'static str> {
 
 /// Runs the program on every lane and writes the results, all of them or none.
 pub fn eval(job: &Job) -> Result<()> {
-    let program = CkksProgram::load(job.program, job.trust)?;
+    let program = &job.program;
     let (takes, gives) = (program.inputs().len(), program.outputs().len());
     if takes == 0 || gives == 0 {
         let got = format!("{} and {}", counted(takes, "input"), counted(gives, "output"));
@@ -60,7 +60,7 @@ pub fn eval(job: &Job) -> Result<()> {
         return Err(Error::bad_input("eval", wanted, got, "name one for each output").into());
     }
     let machine = for_ckks(job.backend, &Cpu::new(0)?, program.params())?;
-    tell(job, &run(job, machine.as_ref(), &Arc::new(program), takes)?)
+    tell(job, &run(job, machine.as_ref(), &Arc::new(program.clone()), takes)?)
 }
 
 /// The results of every lane, as files and as lines to print.
@@ -123,7 +123,12 @@ fn run(
 /// The facts of a result and its file.
 fn described(x: &Rlwe, out: &Path, bytes: usize) -> Value {
     let (level, slots, scale, error) = (x.level(), x.slots(), x.scale(), x.error());
-    json!({ "level": level, "slots": slots, "scale": scale, "error": error, "out": out, "bytes": bytes })
+    let mut facts = json!({ "level": level, "slots": slots, "scale": scale, "error": error, "out": out, "bytes": bytes });
+    if let Some(Integers { bits, count }) = x.integers() {
+        facts["bits"] = json!(bits);
+        facts["integers"] = json!(count);
+    }
+    facts
 }
 
 fn tell(job: &Job, results: &[Value]) -> Result<()> {
@@ -132,11 +137,13 @@ fn tell(job: &Job, results: &[Value]) -> Result<()> {
     }
     for (path, x) in job.out.iter().zip(results) {
         let number = |name: &str| x[name].as_f64().unwrap_or(f64::NAN);
+        let what = match x["integers"].as_u64() {
+            Some(count) => format!("{count} integers of {} bits", x["bits"]),
+            None => format!("{} values at level {}", x["slots"], x["level"]),
+        };
         report::print(&format!(
-            "{}: {} values at level {}, error 2^{:.1}, {}",
+            "{}: {what}, error 2^{:.1}, {}",
             path.display(),
-            x["slots"],
-            x["level"],
             number("error").log2(),
             megabytes(number("bytes") as usize)
         ))?;

@@ -3,6 +3,7 @@
 use crate::apps;
 use crate::ckks;
 use crate::levelled;
+use crate::packed;
 use crate::report::{self, facts, keygen, megabytes, milliseconds, peak_memory};
 use crate::status::usage;
 use anyhow::{Result, bail};
@@ -29,7 +30,7 @@ pub struct Args {
     /// The parameter set (see `becalm params`). Without it tfhe_2_2, or the CKKS set of the kind, which `ckks` names too.
     #[arg(long)]
     params: Option<String>,
-    /// Values to bootstrap, each below the set's number of values; by default every value once.
+    /// Values to bootstrap, each below the set's number of values; by default every value once. A set of CKKS with tables takes them too.
     #[arg(long, value_delimiter = ',', value_parser = report::value, allow_hyphen_values = true)]
     values: Vec<u64>,
     /// The lookup table, one entry for each value; by default m² + 1 modulo the number of values.
@@ -108,6 +109,14 @@ pub fn run(args: &Args) -> Result<()> {
         let machine = for_ckks(&args.backend, &cpu, params)?;
         return levelled::run(params, &args.ckks, &cpu, machine.as_ref(), args.json);
     }
+    if let Some(params) = with_tables(args).filter(|_| ckks) {
+        if args.ckks.is_given() || args.full {
+            usage!("`{}` looks integers up: leave the options of CKKS out", params.name);
+        }
+        params.require_secure(args.allow_insecure)?;
+        let on = ckks::On { backend: &args.backend, threads: args.threads };
+        return packed::run(params, (&args.table, &args.values), on, args.json);
+    }
     let tfhe = tfhe.then(|| bootstraps(args, allowed(args)?)).transpose()?;
     let ckks = ckks.then(|| run_ckks(args, tfhe.is_some())).transpose()?;
     match (&tfhe, &ckks) {
@@ -128,6 +137,11 @@ pub fn run(args: &Args) -> Result<()> {
 fn without_bootstrap(args: &Args) -> Option<&'static CkksParams> {
     let params = CkksParams::named(args.params.as_deref()?).ok()?;
     params.bootstrap.is_none().then_some(params)
+}
+
+/// The set of CKKS that is asked for, if it looks integers up in tables.
+fn with_tables(args: &Args) -> Option<&'static CkksParams> {
+    packed::set(args.params.as_deref()?)
 }
 
 /// The threads that make keys, and the machine that computes.
@@ -158,7 +172,8 @@ fn run_ckks(args: &Args, after: bool) -> Result<ckks::Report> {
 
 /// Whether TFHE is to run, and CKKS: as asked, or by the other options.
 fn schemes(args: &Args) -> Result<[bool; 2]> {
-    let of_tfhe = !args.values.is_empty() || !args.table.is_empty() || args.app.is_some();
+    let looks_up = !args.values.is_empty() || !args.table.is_empty();
+    let of_tfhe = args.app.is_some() || looks_up && with_tables(args).is_none();
     let of_ckks = args.ckks.is_given() || args.full;
     // At full size in every mode.
     let only_full = of_ckks && !args.ckks.is_given();
@@ -180,7 +195,9 @@ fn schemes(args: &Args) -> Result<[bool; 2]> {
             "--kind, --keys, --slots, --stage-count, --iterations, --of, --compact and --full are for CKKS: leave them out, or use --scheme ckks"
         ),
         [false, true] if of_tfhe => {
-            usage!("--values, --table and --app are for TFHE: leave them out, or use --scheme tfhe")
+            usage!(
+                "--values and --table are for TFHE and sets with tables, --app for TFHE: leave them out, or use --scheme tfhe"
+            )
         }
         _ => Ok(asked),
     }
@@ -446,6 +463,7 @@ mod tests {
             ("--keys medium", ckks),
             ("--params ckks_regular", ckks),
             ("--params ckks_regular --values 1", None),
+            ("--params ckks_table_4 --values 1 --table 2", ckks),
             ("--app aes --kind slots_first", None),
         ] {
             assert_eq!(of(line), wanted, "{line}");

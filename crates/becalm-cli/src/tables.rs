@@ -278,7 +278,7 @@ fn measure(t: &Table, job: &Job, quick: bool) -> Result<Measured> {
     }
     let secret = context.secret_key()?;
     let all = Cpu::new(0)?;
-    let keys = Arc::new(all.install(|| ckks::keys(&context, &secret, &program, form))?);
+    let keys = Arc::new(all.install(|| ckks::keys(&context, &secret, &needs, form))?);
     let ready = ckks::prepared(&all, &context, &program)?;
     let slots = program.inputs().first().and_then(|r| program.info(*r)).map_or(1, |i| i.slots);
     let m = values(t.message, slots);

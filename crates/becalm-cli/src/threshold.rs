@@ -115,7 +115,7 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 /// The context of the set that a file of CKKS names.
-fn context_of(path: &Path, trust: &TrustArgs) -> Result<Context> {
+pub(crate) fn context_of(path: &Path, trust: &TrustArgs) -> Result<Context> {
     let found = becalm::ckks::inspect(path).with_context(|| path.display().to_string())?;
     let Some(found) = found else {
         let (wanted, got) = ("a file of CKKS", format!("{}, another one", path.display()));
@@ -125,12 +125,16 @@ fn context_of(path: &Path, trust: &TrustArgs) -> Result<Context> {
 }
 
 /// Reads a file, which an error names.
-fn read<T>(path: &Path, load: impl FnOnce(&Path) -> becalm::Result<T>) -> Result<T> {
+pub(crate) fn read<T>(path: &Path, load: impl FnOnce(&Path) -> becalm::Result<T>) -> Result<T> {
     load(path).with_context(|| path.display().to_string())
 }
 
 /// A file of these bytes; only its owner can read a private one.
-fn file<'a>(path: &Path, private: bool, bytes: impl AsRef<[u8]> + Send + 'a) -> Part<'a> {
+pub(crate) fn file<'a>(
+    path: &Path,
+    private: bool,
+    bytes: impl AsRef<[u8]> + Send + 'a,
+) -> Part<'a> {
     Part::new(path, private, move |file| {
         let failed =
             |e: std::io::Error| Error::io("save", "room for the file", e.to_string(), "free some");
@@ -204,8 +208,12 @@ fn combine(args: &CombineArgs) -> Result<()> {
     let part = |path: &PathBuf| read(path, |path| context.load_partial(path, trust));
     let parts = args.parts.iter().map(part).collect::<Result<Vec<_>>>()?;
     let values = context.combine(&x, &parts)?;
-    let real = real == Some(true);
-    if args.json {
+    show(&values, real == Some(true), args.json)
+}
+
+/// Prints decrypted values of slots.
+pub(crate) fn show(values: &[Complex], real: bool, json: bool) -> Result<()> {
+    if json {
         let value = |v: &Complex| if real { json!(v.re) } else { json!([v.re, v.im]) };
         return report::json(&values.iter().map(value).collect::<Vec<Value>>());
     }

@@ -408,8 +408,11 @@ fn files_of_ckks_are_described_and_not_mistaken() {
     assert!(f.succeed("inspect secret.becalm").contains("becalm.ckks_secret_key"));
     let says = f.succeed("inspect keys.becalm");
     assert!(says.contains("products") && says.contains("rotation by 3, up to level 1"), "{says}");
-    // The other verbs refuse files that are not of TFHE.
-    let says = f.refuse("decrypt x.becalm --allow-insecure");
+    let json: serde_json::Value =
+        serde_json::from_str(&f.succeed("decrypt x.becalm --allow-insecure --json")).unwrap();
+    assert!((json[0][0].as_f64().unwrap() - 0.5).abs() < 1e-3, "{json}");
+    // Values for the tables of TFHE take a key of TFHE.
+    let says = f.refuse("encrypt --values 1 -o y.becalm --allow-insecure");
     assert!(says.contains("got becalm.ckks_secret_key"), "{says}");
 }
 

@@ -234,6 +234,14 @@ impl CkksSession {
         Ok(CkksSession { on, keys, ready })
     }
 
+    /// The session of another program with the matrices of this one, as it stands now; none where it has others.
+    fn again(&self, program: &CkksProgram) -> PyResult<Option<CkksSession>> {
+        let program = program.now();
+        let Some(ready) = self.ready.again(&program) else { return Ok(None) };
+        require(&self.on, &self.keys, &program).map_err(raise)?;
+        Ok(Some(CkksSession { on: self.on.clone(), keys: self.keys.clone(), ready }))
+    }
+
     /// Whether it runs a program as that one stands now.
     fn runs(&self, program: &CkksProgram) -> bool {
         Arc::ptr_eq(self.ready.program(), &program.now())

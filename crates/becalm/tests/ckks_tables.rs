@@ -1,7 +1,7 @@
 //! Tables of packed integers: exact for every integer in every place, over many tables in a row, and refused where they might not be.
 
 use becalm::Error;
-use becalm::backend::{Backend, CkksEvaluator, Cpu, Reference};
+use becalm::backend::{Backend, CkksEvaluator, Cpu, Prepared, Reference};
 use becalm::bootstrap::ckks::{KeyPlan, Kind, Settings, Wish, tables};
 use becalm::cipher::file::Trust;
 use becalm::cipher::{CkksSecretKey, Rlwe};
@@ -124,6 +124,25 @@ fn a_table_agrees_with_the_reference() {
             let wanted: Vec<u64> = values.iter().map(|v| table[*v as usize]).collect();
             assert_eq!(context.decrypt_integers(y, &secret).unwrap(), wanted);
         }
+    }
+}
+
+/// Tables of as many bits share encoded matrices, and others do not: the last matrices go to q_0 over their number of integers.
+#[test]
+fn tables_share_matrices() {
+    let (world, cpu) = (&*TOY, Cpu::new(0).unwrap());
+    let program = |bits: u32| world.program(bits, &[(0..1 << bits).rev().collect()]);
+    let prepare =
+        |bytes| Prepared::new(&cpu, &world.context, &program(3), bytes, &|_, _| true).unwrap();
+    let (whole, half) = (prepare(usize::MAX), prepare(prepare(usize::MAX).bytes() / 2));
+    let x = world.encrypt(&[0, 5, 7], 3);
+    let double = world.program(3, &[(0..8).map(|m| 2 * m % 8).collect()]);
+    for first in [whole, half] {
+        let second = first.again(&double).unwrap();
+        assert!(second.bytes() == first.bytes() && second.bytes() > 0);
+        assert_eq!(world.decrypt(&world.server.run(&first, &[&x]).unwrap()[0]), [7, 2, 0]);
+        assert_eq!(world.decrypt(&world.server.run(&second, &[&x]).unwrap()[0]), [0, 2, 6]);
+        assert!(first.again(&program(2)).is_none());
     }
 }
 

@@ -47,6 +47,16 @@ impl Prepared {
         Prepared { program: program.clone(), walk: Arc::new(walk) }
     }
 
+    /// Another program, with the constants of this one, where both have the same matrices and no plaintexts: two tables of as many bits, or
+    /// a bootstrap of real values and one of complex ones.
+    pub fn again(&self, program: &Arc<CkksProgram>) -> Option<Prepared> {
+        let same = self.program.maps() == program.maps();
+        let none = [&self.program, program].iter().all(|p| p.plaintexts().is_empty());
+        let constants = self.walk.constants.clone().filter(|_| same && none)?;
+        let walk = CkksWalk { constants: Some(constants), ..program.walk() };
+        Some(Prepared { program: program.clone(), walk: Arc::new(walk) })
+    }
+
     /// The program.
     pub fn program(&self) -> &Arc<CkksProgram> {
         &self.program
@@ -153,8 +163,8 @@ impl CkksEvaluator {
         self.opened.machine().1.clone()
     }
 
-    /// Runs a program on one ciphertext for each argument, at the levels of its inputs or above. A program that runs again keeps its
-    /// matrices; one that is [`Prepared`] keeps them while others run.
+    /// Runs a program on one ciphertext for each argument, at the levels of its inputs or above. A program with the matrices of
+    /// the last keeps them; one that is [`Prepared`] keeps them while others run.
     ///
     /// # Errors
     /// `WrongParams`, `WrongKey` and `BadInput` for arguments that do not fit together; `WrongKey` naming a key that is missing; `Memory`

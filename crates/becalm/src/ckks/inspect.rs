@@ -5,7 +5,7 @@ use super::power_of_rotation;
 use super::threshold::quorum;
 use super::wire::{self, Claims};
 use crate::cipher::file::{Header, bad, read_header};
-use crate::cipher::{CkksKeys, KeyId, Purpose};
+use crate::cipher::{CkksKeys, Integers, KeyId, Purpose};
 use crate::math::random::PublicSeed;
 use crate::params::CkksParams;
 use crate::{MissingKey, MissingPurpose, Result};
@@ -33,6 +33,8 @@ pub struct Description {
     pub slots: Option<usize>,
     /// Standard deviation of their error.
     pub error: Option<f64>,
+    /// The integers of a ciphertext of these, whose slots hold no values.
+    pub integers: Option<Integers>,
     /// Whether a ciphertext's values are `"real"` or `"complex"`, if its file says so.
     pub values: Option<String>,
     /// Number of the party that a share of a key or a part of a decryption is of.
@@ -74,6 +76,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
             scale: None,
             slots: None,
             error: None,
+            integers: None,
             values: None,
             party: None,
             parties: None,
@@ -102,6 +105,9 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
         scale: claim(&header, "scale")?,
         slots: claim(&header, "slots")?,
         error: claim(&header, "error")?,
+        integers: claim(&header, "integer_bits")?
+            .zip(claim(&header, "count")?)
+            .map(|(bits, count)| Integers { bits, count }),
         values: header.metadata.get("values").map(|text| text.chars().take(32).collect()),
         party: claim(&header, "party")?,
         parties: claim(&header, "parties")?,

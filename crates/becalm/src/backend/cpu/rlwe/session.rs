@@ -70,8 +70,8 @@ impl RlweSession {
         Ok(Step { instructions, program, encoded })
     }
 
-    /// The constants of a program: those that it was prepared with, those of the last program if it is the same, or new ones, which
-    /// take the place of the last. A program without matrices leaves them.
+    /// The constants of a program: those that it was prepared with, those of the last program if its matrices are the same, or new ones,
+    /// which take the place of the last. A program without matrices leaves them.
     fn encoded(&mut self, program: &Arc<CkksProgram>, walk: &CkksWalk) -> Result<Arc<Encoded>> {
         let fits = |encoded: &Arc<Encoded>| encoded.maps.len() == program.maps().len();
         let prepared = walk.constants.as_ref().and_then(|c| c.held::<Encoded>());
@@ -79,7 +79,7 @@ impl RlweSession {
             return Ok(encoded);
         }
         if let Some((last, encoded)) = &self.last
-            && Arc::ptr_eq(last, program)
+            && (Arc::ptr_eq(last, program) || last.maps() == program.maps())
         {
             return Ok(encoded.clone());
         }

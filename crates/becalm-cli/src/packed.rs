@@ -1,0 +1,237 @@
+//! Packed integers of CKKS: `becalm keygen | encrypt | eval | decrypt` with files between them, and `becalm run` of a set with tables.
+
+use crate::ckks::{On, asking, keys as make_keys, prepared, timed};
+use crate::files::{DecryptArgs, EncryptArgs, KeygenArgs};
+use crate::report::{self, counted, facts, median, megabytes, milliseconds, peak_memory};
+use crate::threshold::{self, context_of, read};
+use anyhow::{Result, bail};
+use becalm::Error;
+use becalm::backend::{Backend, CkksEvaluator, Cpu, for_ckks};
+use becalm::bootstrap::ckks::{KeyPlan, Wish};
+use becalm::cipher::file::{Output, Part};
+use becalm::cipher::{Integers, KeyForm};
+use becalm::ckks::Context;
+use becalm::math::memory::require_memory;
+use becalm::params::CkksParams;
+use becalm::program::rlwe::CkksProgram;
+use serde_json::{Value, json};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Runs of `becalm run`, of which the median is told.
+const RUNS: usize = 3;
+
+/// The set of this name, if it has tables of integers.
+pub fn set(name: &str) -> Option<&'static CkksParams> {
+    CkksParams::named(name).ok().filter(|set| bits_of(set) > 0)
+}
+
+/// Most bits of an integer of a set.
+fn bits_of(params: &CkksParams) -> u32 {
+    params.bootstrap.map_or(0, |own| own.table_bits)
+}
+
+/// Makes a secret key, and the evaluation keys of tables.
+pub fn keygen(params: &'static CkksParams, args: &KeygenArgs) -> Result<()> {
+    [&args.secret, &args.evaluation].into_iter().try_for_each(|p| args.force.require_new(p))?;
+    let plan = KeyPlan::new(params, &Wish::default())?;
+    let price = plan.price()?;
+    if !args.json {
+        let size = megabytes(price.stored);
+        report::print(&format!("{}: the evaluation keys will take {size}", params.name))?;
+    }
+    require_memory("keygen", price.memory)?;
+    let context = Context::new(params, args.allow_insecure)?;
+    let cpu = Cpu::new(0)?;
+    let secret = context.secret_key()?;
+    let keys = cpu.install(|| make_keys(&context, &secret, &plan.needs(), KeyForm::Ready))?;
+    let write = |file: &mut Output| {
+        context.write_keys_at(&args.evaluation, &keys, &plan.note(), BufWriter::new(file))
+    };
+    let parts = vec![
+        context.secret_key_part(&secret, &args.secret)?,
+        Part::new(args.evaluation.clone(), false, write),
+    ];
+    args.force.save(parts)?;
+    let (key, stored) = (secret.id().to_string(), price.stored);
+    if args.json {
+        return report::json(&json!({
+            "params": params.name, "key": key, "secret": args.secret, "evaluation": args.evaluation,
+            "stored_key_bytes": stored,
+        }));
+    }
+    report::print(&facts(&[
+        ("secret key", format!("{} (keep it)", args.secret.display())),
+        ("evaluation keys", format!("{} (for the server)", args.evaluation.display())),
+        ("key id", key),
+    ]))
+}
+
+/// Encrypts packed integers.
+pub fn encrypt(args: &EncryptArgs) -> Result<()> {
+    let context = context_of(&args.secret, &args.trust)?;
+    let secret = read(&args.secret, |path| context.load_secret_key(path, args.trust.trust()))?;
+    let bits = args.bits.unwrap_or_else(|| bits_of(context.params()).max(1));
+    let x = context.encrypt_integers(&args.values, bits, &secret)?;
+    let bytes = context.ciphertext_to_bytes(&x)?;
+    let (count, size) = (args.values.len(), bytes.len());
+    args.force.save(vec![threshold::file(&args.out, false, bytes)])?;
+    if args.json {
+        return report::json(
+            &json!({ "out": args.out, "integers": count, "bits": bits, "bytes": size }),
+        );
+    }
+    let what = format!("{} of {bits} bits", counted(count, "integer"));
+    report::print(&format!("{}: {what}, {}", args.out.display(), megabytes(size)))
+}
+
+/// Decrypts a ciphertext of CKKS: its integers, or the values of its slots.
+pub fn decrypt(args: &DecryptArgs) -> Result<()> {
+    let (context, trust) = (context_of(&args.secret, &args.trust)?, args.trust.trust());
+    let secret = read(&args.secret, |path| context.load_secret_key(path, trust))?;
+    let (x, real) = read(&args.input, |path| context.load_noted_ciphertext(path, trust))?;
+    if x.integers().is_none() {
+        return threshold::show(&context.decrypt(&x, &secret)?, real == Some(true), args.json);
+    }
+    let values = context.decrypt_integers(&x, &secret)?;
+    if args.json {
+        return report::json(&values);
+    }
+    report::print(&values.iter().map(u64::to_string).collect::<Vec<_>>().join(","))
+}
+
+/// The program of tables for the keys of a file: one table after another, of as many entries as the integers of the inputs want.
+pub fn tables(keys: &Path, inputs: &[PathBuf], entries: &[u64]) -> Result<CkksProgram> {
+    let found = |path: &Path| read(path, |path| becalm::ckks::inspect(path));
+    let integers = inputs.first().map(|path| found(path)).transpose()?.flatten();
+    let Some(Integers { bits, .. }) = integers.and_then(|found| found.integers) else {
+        let got = inputs.first().map_or(String::new(), |path| path.display().to_string());
+        let remedy = "encrypt with --packed, or give a program instead of a table";
+        return Err(Error::bad_input("eval", "packed integers", got, remedy).into());
+    };
+    // A claim of the file, which is checked when it is loaded.
+    let count = 1usize << bits.min(16);
+    let all: Vec<Vec<u64>> = entries.chunks(count).map(<[u64]>::to_vec).collect();
+    let Some(found) = found(keys)? else { bail!("{} holds no keys of CKKS", keys.display()) };
+    let plan = KeyPlan::new(CkksParams::named(&found.params)?, &Wish::noted(&found.note)?)?;
+    Ok(plan.tables(bits, &all)?)
+}
+
+/// `becalm run` of a set with tables: looks values up, checks every one and reports. Without values those of a whole ciphertext.
+pub fn run(
+    params: &'static CkksParams,
+    (entries, values): (&[u64], &[u64]),
+    on: On,
+    json: bool,
+) -> Result<()> {
+    let bits = bits_of(params);
+    let p = 1u64 << bits;
+    let or = |given: &[u64], usual: Vec<u64>| if given.is_empty() { usual } else { given.to_vec() };
+    let entries = or(entries, (0..p).map(|m| (m * m + 1) % p).collect());
+    let values = or(values, (0..params.degree() as u64).map(|i| i * 7 % p).collect());
+    let plan = KeyPlan::new(params, &Wish::default())?;
+    let program = Arc::new(plan.tables(bits, std::slice::from_ref(&entries))?);
+    require_memory("run", plan.price()?.peak())?;
+    let cpu = Cpu::new(on.threads)?;
+    let machine = for_ckks(on.backend, &cpu, params)?;
+    let made = cpu.install(|| looked_up(&plan, &program, machine.as_ref(), &values))?;
+    let wanted: Vec<u64> = values.iter().map(|v| entries[*v as usize]).collect();
+    let wrong = made.results.iter().zip(&wanted).filter(|(a, b)| a != b).count();
+    let report = json!({
+        "scheme": "ckks", "params": params.name, "kind": "table", "bits": bits,
+        "security_bits": params.security_bits, "security_source": params.security_source,
+        "backend": made.backend, "integers": values.len(), "table": entries,
+        "stored_key_bytes": plan.price()?.stored, "keygen_seconds": made.keygen,
+        "prepare_seconds": made.prepare, "encrypt_seconds": made.encrypt,
+        "lookup_seconds": made.lookup, "decrypt_seconds": made.decrypt,
+        "seconds_per_integer": made.lookup / values.len() as f64,
+        "error": made.error, "peak_memory_bytes": peak_memory(),
+        "checked": values.len(), "wrong": wrong,
+    });
+    if json {
+        report::json(&report)?
+    } else {
+        print(params, &report)?
+    }
+    if wrong > 0 {
+        bail!("{wrong} of {} results are wrong", values.len());
+    }
+    Ok(())
+}
+
+/// The results of a table, and the seconds of each step.
+struct LookedUp {
+    backend: String,
+    keygen: f64,
+    prepare: f64,
+    encrypt: f64,
+    lookup: f64,
+    decrypt: f64,
+    /// Bound on the error of a result, in units of q_0.
+    error: f64,
+    results: Vec<u64>,
+}
+
+fn looked_up(
+    plan: &KeyPlan,
+    program: &Arc<CkksProgram>,
+    machine: &dyn Backend,
+    values: &[u64],
+) -> Result<LookedUp> {
+    let params = plan.chain().params();
+    let context = Arc::new(Context::new(params, true)?);
+    let secret = context.secret_key()?;
+    let (x, encrypt) = timed(|| Ok(context.encrypt_integers(values, bits_of(params), &secret)?))?;
+    let (keys, keygen) = timed(|| make_keys(&context, &secret, &plan.needs(), KeyForm::Ready))?;
+    let evaluator = CkksEvaluator::open(machine, asking(&context, &Arc::new(keys)))?;
+    let (ready, prepare) = timed(|| prepared(machine, &context, program))?;
+    let (mut seconds, mut y) = (vec![], x.clone());
+    for _ in 0..RUNS {
+        let (made, each) = timed(|| Ok(evaluator.run(&ready, &[&x])?))?;
+        seconds.push(each);
+        y = made.into_iter().next().unwrap_or(y);
+    }
+    let (results, decrypt) = timed(|| Ok(context.decrypt_integers(&y, &secret)?))?;
+    let (backend, error) = (report::machine(&evaluator.info()), y.account().worst);
+    let lookup = median(seconds);
+    Ok(LookedUp { backend, keygen, prepare, encrypt, lookup, decrypt, error, results })
+}
+
+fn print(params: &CkksParams, r: &Value) -> Result<()> {
+    let number = |name: &str| r[name].as_f64().unwrap_or(f64::NAN);
+    let seconds = |name: &str| report::duration(number(name));
+    let integers = format!("{} of {} bits", r["integers"], r["bits"]);
+    let verdict = match r["wrong"].as_u64() {
+        Some(0) => "all right".to_string(),
+        _ => format!("{} WRONG", r["wrong"]),
+    };
+    let mut rows = vec![
+        ("parameter set", format!("{}, N = 2^{}", params.name, params.log2_degree)),
+        ("backend", r["backend"].as_str().unwrap_or_default().to_string()),
+        ("security", format!("{:.1} bits ({})", params.security_bits, params.security_source)),
+        ("failure probability", "below 2^-128 for a whole ciphertext".into()),
+        ("keys as stored", megabytes(number("stored_key_bytes") as usize)),
+        ("key generation", seconds("keygen_seconds")),
+        ("integers", integers),
+        (
+            "encrypt, decrypt",
+            format!("{}, {}", seconds("encrypt_seconds"), seconds("decrypt_seconds")),
+        ),
+        ("matrices", format!("encoded once in {}", seconds("prepare_seconds"))),
+        (
+            "one table",
+            format!(
+                "{}, {} for each integer",
+                seconds("lookup_seconds"),
+                milliseconds(number("seconds_per_integer"))
+            ),
+        ),
+        ("error", format!("at most 2^{:.1} of q_0", number("error").log2())),
+    ];
+    if let Some(bytes) = r["peak_memory_bytes"].as_u64() {
+        rows.push(("peak memory", megabytes(bytes as usize)));
+    }
+    rows.push(("results", format!("{} checked, {verdict}", r["checked"])));
+    report::print(&facts(&rows))
+}
