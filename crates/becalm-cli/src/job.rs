@@ -7,7 +7,7 @@ use crate::signals::stopped;
 use anyhow::{Context, Result, bail};
 use becalm::cipher::file::Limits;
 use becalm::cipher::{EvaluationKey, Lwe, SlotKey};
-use becalm::job::{Event, GoOn, Job, Plan, Status, Worker};
+use becalm::job::{Event, GoOn, Job, Parts, Status, Worker};
 use clap::Subcommand;
 use serde_json::json;
 use std::path::PathBuf;
@@ -173,7 +173,7 @@ fn program(args: &MakeArgs) -> Result<Vec<u8>> {
 }
 
 fn make(args: &MakeArgs) -> Result<()> {
-    let plan = Plan {
+    let parts = Parts {
         program: program(args)?,
         keys: args.evaluation.clone(),
         slot_keys: args.slot_keys.clone(),
@@ -182,7 +182,7 @@ fn make(args: &MakeArgs) -> Result<()> {
         verify: args.verify,
         trust: args.trust.trust(),
     };
-    let job = plan.make(&args.job)?;
+    let job = parts.make(&args.job)?;
     let equal = if job.exact() { "everywhere" } else { "on one class of machine" };
     if args.json {
         return report::json(&json!({

@@ -3,7 +3,7 @@
 use crate::call::{detached, guarded, supervised};
 use crate::ciphertext::trust;
 use becalm::backend::Backend;
-use becalm::job::{self, Event, GoOn, Loan, Next, Plan, Queue, Worker};
+use becalm::job::{self, Event, GoOn, Loan, Next, Parts, Queue, Worker};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
@@ -49,8 +49,8 @@ impl Job {
         allow_insecure: bool,
     ) -> PyResult<Job> {
         let trust = trust(allow_insecure, None);
-        let plan = Plan { program, keys, slot_keys: vec![], inputs, chunk, verify, trust };
-        supervised(py, None, |_| plan.make(&folder)).map(Job::from)
+        let parts = Parts { program, keys, slot_keys: vec![], inputs, chunk, verify, trust };
+        supervised(py, None, |_| parts.make(&folder)).map(Job::from)
     }
 
     /// Opens the folder of a job.

@@ -243,9 +243,9 @@ impl Step<'_> {
     /// Drops the expanded keys that the instruction does not need.
     fn let_go(&self, op: &CkksOp) {
         let needs = self.program.needs_of(op);
-        let plan = self.instructions.context().key_plan(&needs);
+        let keys = self.instructions.context().keys_for(&needs);
         let idle = |p: Purpose| p == Purpose::Multiply && needs.multiply == 0;
-        self.instructions.keep(|which| plan.contains_key(which) && !idle(which.0));
+        self.instructions.keep(|which| keys.contains_key(which) && !idle(which.0));
     }
 
     /// A matrix times a ciphertext; a matrix that is not kept is encoded first.

@@ -95,9 +95,9 @@ impl Run<'_> {
         if !self.keys.switches.values().any(in_file) {
             return map;
         }
-        let plan = self.context.key_plan(&self.program.needs_of(op));
+        let keys = self.context.keys_for(&self.program.needs_of(op));
         let read =
-            plan.iter().filter(|(which, _)| self.keys.switches.get(which).is_some_and(in_file));
+            keys.iter().filter(|(which, _)| self.keys.switches.get(which).is_some_and(in_file));
         map + read.map(|((p, _), level)| self.context.ready_size(*p, *level)).sum::<usize>()
     }
 }
