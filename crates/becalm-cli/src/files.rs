@@ -302,7 +302,7 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
     let evaluator = Evaluator::for_needs(backend.as_ref(), &keys, &program.needs())?;
     let inputs: Vec<Ciphertext> = inputs.into_iter().map(Into::into).collect();
     let bar = report::bar("bootstraps", 1);
-    let results = evaluator.run_with(&Arc::new(program), &inputs, &mut report::follow(&bar))?;
+    let results = evaluator.run_with(&Arc::new(program), &inputs, &report::follow(&bar))?;
     bar.finish_and_clear();
     report::tell_fallback(&evaluator);
     let placed = args.out.iter().zip(&results);

@@ -10,6 +10,7 @@ use crate::cases::{Case, cases};
 use crate::output;
 use crate::report::{self, table};
 use anyhow::{Result, bail};
+use becalm::UNWATCHED;
 use becalm::backend::{Backend, Evaluator, Figure, Micro, Session, batch_of};
 use becalm::cipher::{Encoding, Lwe, SecretKey};
 use becalm::math::statistics::Moments;
@@ -361,7 +362,7 @@ fn timed(
     let input: Lwe = case.input.slice(0..batch.min(case.input.len()))?;
     let walk = Arc::new(case.program.walk(&[input.noise_variance()])?);
     let waves = walk.waves.len();
-    let loaded = session.load(case.program.clone(), walk, input.len())?;
+    let loaded = session.load(case.program.clone(), walk, input.len(), UNWATCHED)?;
     let (at, out) = (case.program.inputs()[0], case.program.outputs()[0]);
     let lanes = input.len();
     let most = plan.repetitions.max(1);
@@ -371,7 +372,7 @@ fn timed(
         session.write(at, 0, input.words())?;
         session.wait()?;
         let began = (plan.clock)();
-        session.run(0..waves)?;
+        session.run(0..waves, UNWATCHED)?;
         session.wait()?;
         let took = (plan.clock)() - began;
         if run >= WARM {

@@ -1,6 +1,6 @@
 //! `becalm run --scheme ckks` of a set without a bootstrap: products from the highest level to level 0, and a rotation.
 
-use crate::ckks::{Job, TOLERANCE, announce, asking, bits, message, timed};
+use crate::ckks::{Job, TOLERANCE, announce, bits, message, timed};
 use crate::report::{self, counted, facts, median, megabytes, peak_memory, table};
 use anyhow::{Result, bail};
 use becalm::Error;
@@ -104,7 +104,7 @@ fn multiplied(
     let secret = context.secret_key()?;
     let (keys, keygen_seconds) = timed(|| Ok(context.keys(&secret, &needs)?))?;
     let keys = Arc::new(keys);
-    let evaluator = CkksEvaluator::open(machine, asking(&context, &keys))?;
+    let evaluator = CkksEvaluator::new(machine, &context, &keys)?;
     let m = message(job, slots);
     let (x, encrypt_seconds) = timed(|| Ok(context.encrypt(&m, top, &secret)?))?;
     let (got, decrypt_seconds) = timed(|| Ok(context.decrypt(&x, &secret)?))?;

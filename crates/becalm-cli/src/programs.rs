@@ -1,9 +1,9 @@
 //! Programs of CKKS in files: `becalm eval` runs them, and `becalm inspect` shows their cost.
 
-use crate::ckks::{asking, prepared};
+use crate::ckks::prepared;
 use crate::output::Force;
 use crate::report::{self, counted, megabytes};
-use crate::signals;
+use crate::signals::unless_stopped;
 use anyhow::Result;
 use becalm::Error;
 use becalm::backend::{Backend, CkksEvaluator, Cpu, for_ckks};
@@ -14,7 +14,6 @@ use becalm::program::Reg;
 use becalm::program::rlwe::{CkksProgram, RlweInfo};
 use serde_json::{Value, json};
 use std::io::Write;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -71,9 +70,8 @@ fn run(
     takes: usize,
 ) -> Result<Vec<Value>> {
     let context = Arc::new(Context::new(program.params(), job.trust.allow_insecure)?);
-    let go_on = || !signals::stopped();
-    let keys = context.load_keys_with(job.keys, KeyForm::Ready, |_, _| go_on())?;
-    let evaluator = CkksEvaluator::open(machine, asking(&context, &Arc::new(keys)))?;
+    let keys = context.load_keys_with(job.keys, KeyForm::Ready, &unless_stopped)?;
+    let evaluator = CkksEvaluator::new(machine, &context, &Arc::new(keys))?;
     evaluator.require(program)?;
     let lanes: Vec<&[PathBuf]> = job.inputs.chunks(takes).collect();
     let take = |lane: usize| -> becalm::Result<Vec<Rlwe>> {
@@ -110,11 +108,7 @@ fn run(
         }
         Ok(())
     };
-    evaluator.run_each(&ready, lanes.len(), take, give, &mut |done, all| {
-        bar.set_length(all as u64);
-        bar.set_position(done as u64);
-        if go_on() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    })?;
+    evaluator.run_each(&ready, lanes.len(), take, give, &report::follow(&bar))?;
     bar.finish_and_clear();
     files.place()?;
     Ok(rows)

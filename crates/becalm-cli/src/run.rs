@@ -276,7 +276,7 @@ fn announce(p: &TfheParams) -> Result<()> {
 
 fn bootstrap(evaluator: &Evaluator, x: &Lwe, table: &Table, what: &str) -> Result<Lwe> {
     let bar = report::bar(what, x.len());
-    let y = evaluator.bootstrap_with(x, table, &mut report::follow(&bar))?;
+    let y = evaluator.bootstrap_with(x, table, &report::follow(&bar))?;
     bar.finish_and_clear();
     Ok(y)
 }

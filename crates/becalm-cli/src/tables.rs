@@ -286,7 +286,7 @@ fn measure(t: &Table, job: &Job, quick: bool) -> Result<Measured> {
     for (seconds, threads) in seconds.iter_mut().zip(THREADS) {
         let runs = if quick { 1 } else { 3 };
         let cpu = Cpu::new(threads)?;
-        let evaluator = CkksEvaluator::open(&cpu, ckks::asking(&context, &keys))?;
+        let evaluator = CkksEvaluator::new(&cpu, &context, &keys)?;
         let made =
             cpu.install(|| ckks::measured(&context, &secret, &evaluator, &ready, &m, runs))?;
         *seconds = made.bootstrap;

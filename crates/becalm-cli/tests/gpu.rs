@@ -1,10 +1,10 @@
 //! `becalm bench --device cuda` on an emulated GPU: all that it measures and reports, in small.
 
-use becalm::Result;
 use becalm::backend::{Backend, Cuda, Info, Loaded, Session};
 use becalm::cipher::EvaluationKey;
 use becalm::params::TfheParams;
 use becalm::program::{Need, Op, Program, Reg, Walk};
+use becalm::{Progress, Result};
 use becalm_cli::gpu::{Measurements, Report, clock, conclude, measure, saving, tell};
 use becalm_emulator::{Emulated, Recordings, driver_folder};
 use std::collections::BTreeSet;
@@ -133,8 +133,14 @@ impl Backend for Lying {
 }
 
 impl Session for LyingSession {
-    fn load(&mut self, p: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {
-        self.session.load(p, walk, lanes)
+    fn load(
+        &mut self,
+        p: Arc<Program>,
+        walk: Arc<Walk>,
+        lanes: usize,
+        progress: Progress,
+    ) -> Result<Loaded> {
+        self.session.load(p, walk, lanes, progress)
     }
 
     fn write(&mut self, at: Reg, lane: usize, words: &[u64]) -> Result<()> {
@@ -149,8 +155,8 @@ impl Session for LyingSession {
         Ok(words)
     }
 
-    fn run(&mut self, waves: Range<usize>) -> Result<()> {
-        self.session.run(waves)
+    fn run(&mut self, waves: Range<usize>, progress: Progress) -> Result<()> {
+        self.session.run(waves, progress)
     }
 }
 
@@ -255,8 +261,14 @@ impl Backend for Slow {
 struct SlowSession(Box<dyn Session>);
 
 impl Session for SlowSession {
-    fn load(&mut self, p: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {
-        self.0.load(p, walk, lanes)
+    fn load(
+        &mut self,
+        p: Arc<Program>,
+        walk: Arc<Walk>,
+        lanes: usize,
+        progress: Progress,
+    ) -> Result<Loaded> {
+        self.0.load(p, walk, lanes, progress)
     }
 
     fn write(&mut self, at: Reg, lane: usize, words: &[u64]) -> Result<()> {
@@ -269,9 +281,9 @@ impl Session for SlowSession {
         self.0.read(at, lanes)
     }
 
-    fn run(&mut self, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>, progress: Progress) -> Result<()> {
         takes(300);
-        self.0.run(waves)
+        self.0.run(waves, progress)
     }
 
     fn wait(&self) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Claims hold behind every bootstrap for every message within the bound, not only for those of zero mean: twenty kinds of them. The usual
 //! bootstrap also runs many times in a row, and a search looks for a worse message. `--nocapture` prints what is measured.
 
+use becalm::UNWATCHED;
 use becalm::backend::{CkksEvaluator, Cpu, Prepared};
 use becalm::bootstrap::ckks::{Settings, Values, regular, sign, slots_first, sparse};
 use becalm::cipher::file::Trust;
@@ -81,7 +82,7 @@ impl Bench {
         let secret = context.secret_key().unwrap();
         let keys = Arc::new(context.keys(&secret, &program.needs()).unwrap());
         let cpu = Cpu::new(0).unwrap();
-        let ready = Prepared::new(&cpu, &context, &program, usize::MAX, &|_, _| true).unwrap();
+        let ready = Prepared::new(&cpu, &context, &program, usize::MAX, UNWATCHED).unwrap();
         let evaluator = CkksEvaluator::new(&cpu, &context, &keys).unwrap();
         Bench { context, secret, evaluator, ready, slots, level, encryptions: 1 }
     }

@@ -1,7 +1,7 @@
 //! Recorded CKKS programs: every instruction computes what it says, files bring programs back or are refused, and what the
 //! recorder refuses.
 
-use becalm::backend::{CkksEvaluator, CkksSetup, Cpu};
+use becalm::backend::{CkksEvaluator, Cpu};
 use becalm::bootstrap::ckks::{Settings, Values, regular, sign, slots_first, sparse};
 use becalm::cipher::file::Trust;
 use becalm::cipher::{CkksKeys, Rlwe};
@@ -13,6 +13,7 @@ use becalm::program::{Operation, Reg};
 use becalm::{Error, Result};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -453,10 +454,12 @@ fn a_run_stops_within_an_instruction() {
     let mut stops = 0;
     for at in 0.. {
         let asked = AtomicUsize::new(0);
-        let go_on = move || asked.fetch_add(1, Ordering::Relaxed) != at;
-        let on = CkksSetup::new(&context, &keys).asking(go_on);
-        let evaluator = CkksEvaluator::open(&Cpu::new(0).unwrap(), on).unwrap();
-        match evaluator.run(&program, &[&x]) {
+        let evaluator = CkksEvaluator::new(&Cpu::new(0).unwrap(), &context, &keys).unwrap();
+        let stop = |_, _| match asked.fetch_add(1, Ordering::Relaxed) {
+            asked if asked == at => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        };
+        match evaluator.run_lanes(&program, &[&[&x]], &stop) {
             Err(e) => {
                 assert_eq!(e.kind(), "interrupted", "{e}");
                 stops += 1;

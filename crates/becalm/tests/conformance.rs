@@ -5,6 +5,7 @@
 mod machines;
 
 use becalm::Error;
+use becalm::UNWATCHED;
 use becalm::backend::{self, Backend, Cpu, Cuda, Evaluator, Reference};
 use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Glwe, KeyRole, Lwe, RowSums, SecretKey};
 use becalm::math::Modulus;
@@ -370,15 +371,15 @@ fn waves_out_of_range_are_refused() {
         }
         let mut session = backend.open(&keys.evaluation, &program.needs()).unwrap();
         for lanes in [1, 2] {
-            session.load(program.clone(), walk.clone(), lanes).unwrap();
+            session.load(program.clone(), walk.clone(), lanes, UNWATCHED).unwrap();
             let words = &x.words()[..lanes * x.width()];
             for asked in [0..waves + 1, waves + 1..waves + 2, waves..usize::MAX] {
                 session.write(a, 0, words).unwrap();
-                let run = session.run(asked.clone()).and_then(|()| session.wait());
+                let run = session.run(asked.clone(), UNWATCHED).and_then(|()| session.wait());
                 assert_eq!(run.map_err(|e| e.kind()), Err("bad_input"), "{asked:?} on {name}");
             }
             session.write(a, 0, words).unwrap();
-            session.run(0..waves).unwrap();
+            session.run(0..waves, UNWATCHED).unwrap();
             assert!(session.read(y, 0..lanes).is_ok(), "{name}");
         }
     }

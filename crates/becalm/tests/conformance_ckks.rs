@@ -14,9 +14,10 @@ use becalm::math::simd::Level;
 use becalm::params::{CkksBootstrap, CkksParams, Kind, NOISE_STD, TfheParams};
 use becalm::program::rlwe::{CkksOp, CkksProgram, CkksWalk};
 use becalm::program::{Ckks, Need, Op, Operation, Reg};
+use becalm::{Progress, UNWATCHED};
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex};
 
 /// N, as small as the transforms allow with a few tiles: the reference takes N² steps for a product.
 const LOG2_DEGREE: u32 = 8;
@@ -216,7 +217,7 @@ impl World {
         let context = Arc::new(Context::new(params, true).unwrap());
         let secret = context.secret_key().unwrap();
         let needs = program.needs();
-        let keys = context.keys_with(&secret, &needs, form, None, |_, _| true).unwrap();
+        let keys = context.keys_with(&secret, &needs, form, None, UNWATCHED).unwrap();
         World { context, secret, keys: Arc::new(keys) }
     }
 
@@ -242,7 +243,7 @@ impl World {
         let lanes: Vec<Vec<&Rlwe>> = lanes.iter().map(|inputs| inputs.iter().collect()).collect();
         let lanes: Vec<&[&Rlwe]> = lanes.iter().map(Vec::as_slice).collect();
         let server = CkksEvaluator::new(backend, context, &self.keys).unwrap();
-        server.run_lanes(program, &lanes, &mut |_, _| ControlFlow::Continue(())).unwrap()
+        server.run_lanes(program, &lanes, UNWATCHED).unwrap()
     }
 
     fn words(&self, x: &Rlwe) -> [Vec<u8>; 2] {
@@ -429,13 +430,14 @@ impl Session<Ckks> for PlantedSession {
         program: Arc<CkksProgram>,
         walk: Arc<CkksWalk>,
         lanes: usize,
+        progress: Progress,
     ) -> Result<Loaded<Ckks>> {
         let mut planted = (*program).clone();
         self.wrong = (self.plant)(&mut planted, self.at);
         planted.output(self.wrong)?;
         let own = Arc::new(planted.walk());
         self.waves = [walk.waves.len(), own.waves.len()];
-        self.inner.load(Arc::new(planted), own, lanes)?;
+        self.inner.load(Arc::new(planted), own, lanes, progress)?;
         Ok(Loaded { program, walk, lanes })
     }
 
@@ -447,10 +449,10 @@ impl Session<Ckks> for PlantedSession {
         self.inner.read(if at == self.at { self.wrong } else { at }, lanes)
     }
 
-    fn run(&mut self, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>, progress: Progress) -> Result<()> {
         let [given, own] = self.waves;
         let end = if waves.end == given { own } else { waves.end };
-        self.inner.run(waves.start..end)
+        self.inner.run(waves.start..end, progress)
     }
 }
 
@@ -503,14 +505,14 @@ fn waves_out_of_range_are_refused() {
         let mut session = backend.open_ckks(setup).unwrap();
         for count in [1, 2] {
             let words: Vec<Rlwe> = lanes[..count].iter().map(|lane| lane[0].clone()).collect();
-            session.load(p.clone(), walk.clone(), count).unwrap();
+            session.load(p.clone(), walk.clone(), count, UNWATCHED).unwrap();
             for asked in [0..waves + 1, waves + 1..waves + 2, waves..usize::MAX] {
                 session.write(x, 0, &words).unwrap();
-                let run = session.run(asked.clone()).and_then(|()| session.wait());
+                let run = session.run(asked.clone(), UNWATCHED).and_then(|()| session.wait());
                 assert_eq!(run.map_err(|e| e.kind()), Err("bad_input"), "{asked:?} on {name}");
             }
             session.write(x, 0, &words).unwrap();
-            session.run(0..waves).unwrap();
+            session.run(0..waves, UNWATCHED).unwrap();
             assert!(session.read(y, 0..count).is_ok(), "{name}");
         }
     }
@@ -553,13 +555,13 @@ fn a_run_can_be_stopped_and_repeated() {
     let (inputs, p) = (world.inputs(&p), Arc::new(p));
     let server = CkksEvaluator::new(&Cpu::new(1).unwrap(), &context, &world.keys).unwrap();
     let lane: Vec<&Rlwe> = inputs[0].iter().collect();
-    let mut told = vec![];
-    let stopped = server.run_lanes(&p, &[&lane], &mut |done, all| {
-        told.push((done, all));
+    let told = Mutex::new(vec![]);
+    let stopped = server.run_lanes(&p, &[&lane], &|done, all| {
+        told.lock().unwrap().push((done, all));
         ControlFlow::Break(())
     });
     assert_eq!(stopped.err().map(|e| e.kind()), Some("interrupted"));
-    assert_eq!(told, [(1, 2)]);
+    assert_eq!(told.into_inner().unwrap(), [(1, 2)]);
     let [first, second] = [0, 1].map(|_| server.run(&p, &lane).unwrap());
     assert_eq!(world.words(&first[0]), world.words(&second[0]));
     let other = World::new(SETS[2], &p);

@@ -2,6 +2,7 @@
 #![cfg(feature = "cuda")]
 
 use becalm::Error;
+use becalm::UNWATCHED;
 use becalm::backend::{self, Auto, Backend, Cuda, Evaluator, by_name};
 use becalm::cipher::{EvaluationKey, SecretKey};
 use becalm::params::TfheParams;
@@ -110,7 +111,7 @@ fn too_little_memory_is_said_before() {
     program.output(y).unwrap();
     let walk = Arc::new(program.walk(&[0.0]).unwrap());
     let lanes = (bytes / 1000) as usize;
-    refused(session.load(Arc::new(program), walk, lanes), "memory", "GB free");
+    refused(session.load(Arc::new(program), walk, lanes, UNWATCHED), "memory", "GB free");
 }
 
 /// A program of one lookup.
@@ -133,7 +134,7 @@ fn all_that_a_program_takes_is_asked_for_at_once() {
     let roomy = of();
     let mut session = cuda(std::slice::from_ref(&roomy)).open(&keys, &needs).unwrap();
     let before = roomy.free_memory().unwrap();
-    session.load(program.clone(), walk.clone(), lanes).unwrap();
+    session.load(program.clone(), walk.clone(), lanes, UNWATCHED).unwrap();
     let (key, all) = (roomy.info().memory - before, before - roomy.free_memory().unwrap());
     // Allocations are counted in units of 256 bytes, and the last of three is one unit too large. The rest of the memory is taken away
     // afterwards.
@@ -142,9 +143,9 @@ fn all_that_a_program_takes_is_asked_for_at_once() {
     let away = small.info().memory - key - (all - 256);
     small.allocate(away).unwrap();
     let pieces = small.allocations();
-    refused(session.load(program.clone(), walk.clone(), lanes), "memory", "GB free");
+    refused(session.load(program.clone(), walk.clone(), lanes, UNWATCHED), "memory", "GB free");
     assert_eq!(small.allocations(), pieces, "something was allocated before");
-    session.load(program, walk, lanes / 2).unwrap();
+    session.load(program, walk, lanes / 2, UNWATCHED).unwrap();
 }
 
 /// A launch that the driver refuses leaves registers that cannot be read, and the wave can be run again; one that it refuses
@@ -162,18 +163,18 @@ fn a_refused_launch_leaves_no_result() {
         let mut session = cuda(std::slice::from_ref(&gpu)).open(&keys, &needs).unwrap();
         let (opened, mut failures, mut words, mut recorded) = (gpu.put(), 0, vec![], 0..0);
         for _ in 0..3 {
-            session.load(program.clone(), walk.clone(), 5).unwrap();
+            session.load(program.clone(), walk.clone(), 5, UNWATCHED).unwrap();
             session.write(program.inputs()[0], 0, input.words()).unwrap();
             for (w, wave) in walk.waves.iter().enumerate() {
                 let (before, begun) = (gpu.put(), gpu.begun());
-                if let Err(e) = session.run(w..w + 1) {
+                if let Err(e) = session.run(w..w + 1, UNWATCHED) {
                     assert_eq!(e.kind(), "device", "{e}");
                     failures += 1;
                     let ops = wave.ops.iter().map(|i| &program.ops()[*i]);
                     for reg in ops.flat_map(|op| op.results()) {
                         refused(session.read(*reg, 0..1), "bad_input", "");
                     }
-                    session.run(w..w + 1).unwrap();
+                    session.run(w..w + 1, UNWATCHED).unwrap();
                 }
                 if gpu.begun() > begun {
                     recorded = before + 1..gpu.put() + 1;
@@ -504,9 +505,9 @@ fn auto_says_what_the_gpu_says() {
     let remark = |backend: &Auto| {
         let mut session = backend.open(&keys, &needs).unwrap();
         for _ in 0..2 {
-            session.load(program.clone(), walk.clone(), 5).unwrap();
+            session.load(program.clone(), walk.clone(), 5, UNWATCHED).unwrap();
             session.write(program.inputs()[0], 0, input.words()).unwrap();
-            session.run(0..walk.waves.len()).unwrap();
+            session.run(0..walk.waves.len(), UNWATCHED).unwrap();
         }
         session.remark()
     };

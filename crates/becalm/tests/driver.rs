@@ -3,6 +3,7 @@
 #![cfg(all(feature = "cuda", target_os = "linux"))]
 
 use becalm::Error;
+use becalm::UNWATCHED;
 use becalm::backend::{Backend, Cpu, Cuda, Evaluator, Session, by_name, gpus, nvrtc, require};
 use becalm::cipher::{Encoding, EvaluationKey, Lwe, SecretKey};
 use becalm::params::TfheParams;
@@ -246,10 +247,10 @@ impl Work {
     fn run(&self, session: &mut dyn Session, watch: &Watch, hasty: bool) -> Vec<u64> {
         let noise = self.input.noise_variance();
         let walk = Arc::new(self.program.walk(&[noise]).unwrap());
-        session.load(self.program.clone(), walk.clone(), 5).unwrap();
+        session.load(self.program.clone(), walk.clone(), 5, UNWATCHED).unwrap();
         let before = watch.waits();
         session.write(self.program.inputs()[0], 0, self.input.words()).unwrap();
-        session.run(0..walk.waves.len()).unwrap();
+        session.run(0..walk.waves.len(), UNWATCHED).unwrap();
         assert_eq!(watch.waits(), before, "the host waited for a write or a run");
         watch.hasty(hasty);
         let words = session.read(self.program.outputs()[0], 0..5).unwrap();

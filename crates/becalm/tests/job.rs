@@ -4,14 +4,15 @@ use becalm::backend::{CkksEvaluator, Cpu, Evaluator};
 use becalm::cipher::file::{Kind, Trust};
 use becalm::cipher::{Lwe, SecretKey};
 use becalm::ckks::Context;
-use becalm::job::{Event, GoOn, Job, Next, Parts, Queue, Runner, Worked, Worker};
+use becalm::job::{Event, Job, Next, Parts, Queue, Runner, Worked, Worker};
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, TfheParams};
 use becalm::program::Program;
 use becalm::program::rlwe::CkksProgram;
 use becalm::tfhe::Table;
-use becalm::{Error, Result};
+use becalm::{Error, Result, UNWATCHED};
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,17 +61,13 @@ fn prepared(folder: &Path, set: &str, lanes: u64) -> (Parts, Vec<u8>) {
     (parts, whole)
 }
 
-fn always() -> GoOn {
-    Arc::new(|| true)
-}
-
 fn worker(name: &str, lease: u64) -> Worker {
     let lease = Duration::from_millis(lease);
     Worker { lease, trust: Trust::insecure(), ..Worker::new(name) }
 }
 
 fn work(job: &Job, worker: &Worker) -> Result<Worked> {
-    job.work(&Cpu::new(1)?, worker, &always(), &mut |_| {})
+    job.work(&Cpu::new(1)?, worker, UNWATCHED, &mut |_| {})
 }
 
 fn collected(job: &Job, folder: &Path) -> Result<Vec<u8>> {
@@ -105,7 +102,7 @@ fn workers_at_once_make_the_bytes_of_one_machine() {
         assert_eq!((files(&f.0.join("job/out")), files(&f.0.join("job/claims"))), (11, 0));
         assert!(collected(&job, &f.0).unwrap() == whole, "{set}");
         let verified =
-            job.verify(&Cpu::new(1).unwrap(), 1.0, false, Trust::insecure(), &always()).unwrap();
+            job.verify(&Cpu::new(1).unwrap(), 1.0, false, Trust::insecure(), UNWATCHED).unwrap();
         assert_eq!((verified.equal, verified.incomparable), (11, 0));
         let status = job.status().unwrap();
         assert_eq!((status.done, status.left, status.claimed), (11, 0, 0));
@@ -155,7 +152,7 @@ fn ckks_lanes_make_the_bytes_of_one_machine() {
     for (path, wanted) in out.iter().zip(&wanted) {
         assert!(fs::read(path).unwrap() == *wanted, "{}", path.display());
     }
-    assert_eq!(job.verify(&Cpu::new(1).unwrap(), 1.0, false, trust, &always()).unwrap().equal, 2);
+    assert_eq!(job.verify(&Cpu::new(1).unwrap(), 1.0, false, trust, UNWATCHED).unwrap().equal, 2);
 }
 
 /// A claim that nobody renews is taken over, whatever its bytes are; one that changes is left alone.
@@ -174,7 +171,7 @@ fn only_a_claim_that_does_not_change_is_taken_over() {
     let held = f.0.join("other/claims/000001");
     fs::write(&held, "0").unwrap();
     let mut waits = 0;
-    let worked = job.work(&Cpu::new(1).unwrap(), &worker("a", 600_000), &always(), &mut |event| {
+    let worked = job.work(&Cpu::new(1).unwrap(), &worker("a", 600_000), UNWATCHED, &mut |event| {
         if *event == Event::Waiting {
             waits += 1;
             fs::write(&held, waits.to_string()).unwrap();
@@ -194,10 +191,13 @@ fn a_stopped_worker_gives_its_chunk_back() {
     let job = parts.make(f.0.join("job")).unwrap();
     // The first question comes before the claim, the next in the middle of the chunk.
     let asked = std::sync::atomic::AtomicUsize::new(0);
-    let go_on: GoOn = Arc::new(move || asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) < 1);
+    let stop = |_, all| match asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+        0 if all == job.chunks() => ControlFlow::Continue(()),
+        _ => ControlFlow::Break(()),
+    };
     let mut seen = vec![];
     let note = &mut |event: &Event| seen.push(event.clone());
-    let stopped = job.work(&Cpu::new(1).unwrap(), &worker("a", 60_000), &go_on, note).unwrap_err();
+    let stopped = job.work(&Cpu::new(1).unwrap(), &worker("a", 60_000), &stop, note).unwrap_err();
     assert!(matches!(stopped, Error::Interrupted(_)), "{stopped}");
     assert_eq!(seen, [Event::Claimed(0)]);
     assert_eq!((files(&f.0.join("job/claims")), files(&f.0.join("job/out"))), (0, 0));
@@ -222,7 +222,7 @@ fn damage_is_found() {
         each_damage(&job.folder().join(name), || collected(&job, &f.0).map(drop));
     }
     each_damage(&job.folder().join("out/000001/000000.becalm"), || {
-        job.verify(&Cpu::new(1)?, 1.0, false, Trust::insecure(), &always()).map(drop)
+        job.verify(&Cpu::new(1)?, 1.0, false, Trust::insecure(), UNWATCHED).map(drop)
     });
     // The remedy works: the damaged results were moved away, and the chunk is computed again.
     fs::write(f.0.join("job/out/000001/000000.becalm"), "").unwrap();
@@ -293,18 +293,18 @@ fn a_hanging_worker_loses_its_chunk() {
     let (end, ended) = std::sync::mpsc::channel::<()>();
     let asked = std::sync::atomic::AtomicUsize::new(0);
     let ended = std::sync::Mutex::new(ended);
-    let go_on: GoOn = Arc::new(move || {
+    let hang = move |_, _| {
         // The second question comes in the middle of the first chunk.
         if asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 1 {
             hangs.send(()).unwrap();
             let _ = ended.lock().unwrap().recv();
         }
-        true
-    });
+        ControlFlow::Continue(())
+    };
     let first = {
         let (job, patience) = (job.clone(), Duration::from_millis(300));
         let worker = Worker { patience, ..worker("hanging", 100) };
-        std::thread::spawn(move || job.work(&Cpu::new(1).unwrap(), &worker, &go_on, &mut |_| {}))
+        std::thread::spawn(move || job.work(&Cpu::new(1).unwrap(), &worker, &hang, &mut |_| {}))
     };
     hung.recv().unwrap();
     let second = work(&job, &worker("second", 100)).unwrap();
@@ -323,12 +323,12 @@ fn a_worker_that_differs_is_left_out() {
     let parts = Parts { verify: 1.0, ..parts };
     let job = parts.make(f.0.join("job")).unwrap();
     let machine = Cpu::new(1).unwrap();
-    let runner = Runner::open(&job, &machine, Trust::insecure(), &always()).unwrap();
+    let runner = Runner::open(&job, &machine, Trust::insecure(), UNWATCHED).unwrap();
     let (liar, mut queue) = (worker("liar", 60_000), Queue::new(job.clone()));
     for _ in 0..2 {
         let Next::Chunk(loan) = queue.next(&liar, &runner.class()).unwrap() else { panic!() };
         let inputs = job.inputs(loan.chunk(), u64::MAX).unwrap();
-        let mut made = runner.run(&inputs, &|| true).unwrap();
+        let mut made = runner.run(&inputs, UNWATCHED).unwrap();
         *made[0].last_mut().unwrap() ^= 1;
         let chunk = loan.chunk();
         assert_eq!(job.finish(loan, &runner.class(), &made).unwrap(), Event::Finished(chunk));
@@ -406,7 +406,7 @@ fn a_worker_that_writes_wrong_results_is_named() {
     fs::write(second.join("done.json"), lie).unwrap();
     collected(&job, &f.0).unwrap();
     let found =
-        job.verify(&Cpu::new(1).unwrap(), 1.0, false, Trust::insecure(), &always()).unwrap();
+        job.verify(&Cpu::new(1).unwrap(), 1.0, false, Trust::insecure(), UNWATCHED).unwrap();
     assert_eq!((found.equal, found.differing.len()), (1, 1));
     assert_eq!((found.differing[0].chunk, found.differing[0].worker.as_str()), (1, "liar"));
     // A record of another chunk, or of another job, is none of this one.
@@ -417,7 +417,7 @@ fn a_worker_that_writes_wrong_results_is_named() {
     let other = sealed(&text(&first).replace("\"class\":\"exact\"", "\"class\":\"abacus\""));
     fs::write(first.join("done.json"), other).unwrap();
     let found =
-        job.verify(&Cpu::new(1).unwrap(), 1.0, false, Trust::insecure(), &always()).unwrap();
+        job.verify(&Cpu::new(1).unwrap(), 1.0, false, Trust::insecure(), UNWATCHED).unwrap();
     assert_eq!((found.equal, found.incomparable), (0, 1));
 }
 

@@ -9,9 +9,9 @@ use becalm::params::{CkksParams, TfheParams};
 use becalm::program::rlwe::CkksProgram;
 use becalm::program::{Ckks, Family, Need, Op, Program, Reg};
 use becalm::tfhe::Table;
-use becalm::{Error, Result};
+use becalm::{Error, Progress, Result, UNWATCHED};
 use std::collections::BTreeSet;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -81,6 +81,7 @@ impl<F: Family> Session<F> for CountedSession<F> {
         program: Arc<F::Program>,
         walk: Arc<F::Walk>,
         lanes: usize,
+        progress: Progress,
     ) -> Result<Loaded<F>> {
         if lanes > self.room {
             let (wanted, got) = (format!("{lanes} lanes"), format!("room for {}", self.room));
@@ -88,7 +89,7 @@ impl<F: Family> Session<F> for CountedSession<F> {
         }
         self.counts.lanes.fetch_add(lanes, Ordering::Relaxed);
         self.walk = Some(walk.clone());
-        self.inner.load(program, walk, lanes)
+        self.inner.load(program, walk, lanes, progress)
     }
 
     fn write(&mut self, at: Reg, lane: usize, words: &[F::Word]) -> Result<()> {
@@ -102,11 +103,11 @@ impl<F: Family> Session<F> for CountedSession<F> {
         Ok(words)
     }
 
-    fn run(&mut self, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>, progress: Progress) -> Result<()> {
         let walk = self.walk.as_ref().unwrap();
         let ops = F::waves(walk)[waves.clone()].iter().map(|wave| wave.ops.len());
         self.counts.ops.fetch_add(ops.sum(), Ordering::Relaxed);
-        self.inner.run(waves)
+        self.inner.run(waves, progress)
     }
 }
 
@@ -261,8 +262,7 @@ fn machines_share_lanes_of_ckks() {
         let server = CkksEvaluator::new(&machine, &context, &keys).unwrap();
         let arguments: Vec<[&_; 1]> = inputs[..lanes].iter().map(|x| [x]).collect();
         let arguments: Vec<&[&_]> = arguments.iter().map(|x| x.as_slice()).collect();
-        let found =
-            server.run_lanes(&program, &arguments, &mut |_, _| ControlFlow::Continue(())).unwrap();
+        let found = server.run_lanes(&program, &arguments, UNWATCHED).unwrap();
         for (found, x) in found.iter().zip(&inputs) {
             let wanted = alone.run(&program, &[x]).unwrap();
             assert_eq!(found.len(), 2);
@@ -296,7 +296,7 @@ fn words_that_fit_no_lanes_are_refused() {
     for (name, machine) in machines {
         let mut session = machine.open(&keys, &Need::all_of(&keys)).unwrap();
         let (x, words) = (program.inputs()[0], secret.encrypt(&[1, 2, 3]).unwrap());
-        session.load(program.clone(), walk.clone(), 3).unwrap();
+        session.load(program.clone(), walk.clone(), 3, UNWATCHED).unwrap();
         let width = words.words().len() / 3;
         for (at, lane, words) in [
             (x, 1, words.words()),
@@ -309,7 +309,7 @@ fn words_that_fit_no_lanes_are_refused() {
         }
         session.write(x, 0, words.words()).unwrap();
         // The other inputs are empty.
-        let refused = session.run(0..walk.waves.len()).unwrap_err();
+        let refused = session.run(0..walk.waves.len(), UNWATCHED).unwrap_err();
         assert_eq!(refused.kind(), "bad_input", "{name}: {refused}");
         for lanes in [2..4, 0..usize::MAX] {
             let refused = session.read(x, lanes).unwrap_err();

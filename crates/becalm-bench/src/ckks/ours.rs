@@ -4,6 +4,7 @@ use super::child::{Answer, Ready};
 use super::logistic::Regression;
 use crate::rows::Clock;
 use anyhow::{Context as _, Result, bail};
+use becalm::UNWATCHED;
 use becalm::backend::{CkksEvaluator, Cpu, Prepared};
 use becalm::bootstrap::ckks::{KEY_SIZES, Settings, Values, regular, sign, slots_first, sparse};
 use becalm::cipher::{CkksSecretKey, Rlwe};
@@ -290,7 +291,7 @@ pub fn serve(name: &str, toy: bool) -> Result<()> {
     let keys = cpu.install(|| context.keys(&secret, &needs))?;
     let keygen_seconds = start.elapsed().as_secs_f64();
     let evaluator = CkksEvaluator::new(&Cpu::new(1)?, &context, &Arc::new(keys))?;
-    let ready_program = Prepared::new(&cpu, &context, &program, usize::MAX, &|_, _| true)?;
+    let ready_program = Prepared::new(&cpu, &context, &program, usize::MAX, UNWATCHED)?;
     drop(cpu);
     let slots = program.inputs().first().and_then(|r| program.info(*r)).map_or(0, |i| i.slots);
     let ready = Ready {

@@ -2,13 +2,13 @@
 //!
 //! Work goes to the CPU if there is no GPU or driver, no kernels for the set, or too little memory. Any other failure is an error.
 
-use super::{Backend, CkksSetup, Cpu, Cuda, Fallback, GoOn, Info, Loaded, Session};
+use super::{Backend, CkksSetup, Cpu, Cuda, Fallback, Info, Loaded, Session};
 use crate::cipher::EvaluationKey;
 use crate::ckks::Chain;
 use crate::params::{CkksParams, TfheParams};
 use crate::program::rlwe::{CkksProgram, Constants};
 use crate::program::{Ckks, Need, Op, Program, Reg, Walk};
-use crate::{Error, Result};
+use crate::{Error, Progress, Result};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -114,9 +114,9 @@ impl Backend for Auto {
         chain: &Arc<Chain>,
         program: &CkksProgram,
         bytes: usize,
-        go_on: GoOn<'_>,
+        progress: Progress,
     ) -> Result<Option<Constants>> {
-        self.cpu.prepare_ckks(chain, program, bytes, go_on)
+        self.cpu.prepare_ckks(chain, program, bytes, progress)
     }
 
     /// GPUs run TFHE alone.
@@ -166,8 +166,14 @@ impl Session for AutoSession {
         self.session.clear();
     }
 
-    fn load(&mut self, program: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {
-        let refused = match self.session.load(program.clone(), walk.clone(), lanes) {
+    fn load(
+        &mut self,
+        program: Arc<Program>,
+        walk: Arc<Walk>,
+        lanes: usize,
+        progress: Progress,
+    ) -> Result<Loaded> {
+        let refused = match self.session.load(program.clone(), walk.clone(), lanes, progress) {
             Err(e @ Error::Memory(_)) => e,
             other => return other,
         };
@@ -175,7 +181,7 @@ impl Session for AutoSession {
         self.session = cpu.open(&keys, &needs)?;
         self.info = cpu.info();
         self.fallback = Some(Fallback { why: why(&refused), gpu: true });
-        self.session.load(program, walk, lanes)
+        self.session.load(program, walk, lanes, progress)
     }
 
     fn write(&mut self, at: Reg, lane: usize, words: &[u64]) -> Result<()> {
@@ -190,8 +196,8 @@ impl Session for AutoSession {
         self.session.read_many(at, lanes)
     }
 
-    fn run(&mut self, waves: Range<usize>) -> Result<()> {
-        self.session.run(waves)
+    fn run(&mut self, waves: Range<usize>, progress: Progress) -> Result<()> {
+        self.session.run(waves, progress)
     }
 
     fn wait(&self) -> Result<()> {

@@ -3,7 +3,7 @@
 //! Everything that can be refused is refused before the first instruction runs. Noise, encoding and range of the results
 //! are stamped from the walk over the program, never asked from the machine.
 
-use super::opened::{Opened, Progress};
+use super::opened::Opened;
 use super::{Backend, Fallback, Info, Loaded, Session};
 use crate::cipher::{
     Ciphertext, EvaluationKey, Glwe, KeyId, Lwe, Output, RowSums, SlotKey, SlotKeyKind,
@@ -12,9 +12,9 @@ use crate::math::memory::require_memory;
 use crate::params::TfheParams;
 use crate::program::{Gate, Need, Op, Program, Reg, RegInfo, RegType, TableRef, Tfhe, Walk};
 use crate::tfhe::Table;
-use crate::{Error, Result};
+use crate::{Error, Progress, Result, UNWATCHED};
 use std::collections::BTreeSet;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Multiply-adds that a chunk may take for each ciphertext of the best batch: about a second on a core.
@@ -76,7 +76,7 @@ impl Evaluator {
     /// [`Error::WrongParams`], [`Error::WrongKey`], [`Error::BadInput`] for arguments that do not fit the program;
     /// [`Error::TooNoisy`] if they are too noisy for it; errors of the machine.
     pub fn run(&self, program: &Arc<Program>, inputs: &[Ciphertext]) -> Result<Vec<Lwe>> {
-        self.run_with(program, inputs, &mut |_, _| ControlFlow::Continue(()))
+        self.run_with(program, inputs, UNWATCHED)
     }
 
     /// [`Evaluator::run`] that reports progress and can be stopped.

@@ -3,15 +3,15 @@
 //! Keys, arguments and memory are checked before the first instruction runs. Level, scale, slots and account of the results are those
 //! that the program knows. A single operation is a program of one instruction.
 
-use super::opened::{Opened, Progress};
-use super::{Backend, CkksSetup, Fallback, GoOn, Info, Loaded, Plain, Session};
-use crate::Result;
+use super::opened::Opened;
+use super::{Backend, CkksSetup, Fallback, Info, Loaded, Plain, Session};
 use crate::cipher::{CkksKeys, Rlwe};
 use crate::ckks::{Chain, Chebyshev, Matrix};
 use crate::math::complex::Complex;
 use crate::program::rlwe::{CkksProgram, CkksWalk};
 use crate::program::{Ckks, Reg};
-use std::ops::{ControlFlow, Range};
+use crate::{Progress, Result, UNWATCHED};
+use std::ops::Range;
 use std::sync::Arc;
 
 const OP: &str = "evaluate";
@@ -33,9 +33,9 @@ impl Prepared {
         chain: &Arc<Chain>,
         program: &Arc<CkksProgram>,
         bytes: usize,
-        go_on: GoOn<'_>,
+        progress: Progress,
     ) -> Result<Prepared> {
-        let constants = backend.prepare_ckks(chain, program, bytes, go_on)?;
+        let constants = backend.prepare_ckks(chain, program, bytes, progress)?;
         let walk = CkksWalk { constants, ..program.walk() };
         Ok(Prepared { program: program.clone(), walk: Arc::new(walk) })
     }
@@ -123,7 +123,7 @@ impl CkksEvaluator {
         CkksEvaluator::open(backend, CkksSetup::new(chain, keys))
     }
 
-    /// Opens keys on a machine that is to use them as `on` says: within less memory, or asking whether to go on.
+    /// Opens keys on a machine that is to use them as `on` says: within less memory.
     ///
     /// # Errors
     /// As [`Backend::open_ckks`]; `WrongParams` for keys of another set.
@@ -160,8 +160,21 @@ impl CkksEvaluator {
     /// `WrongParams`, `WrongKey` and `BadInput` for arguments that do not fit together; `WrongKey` naming a key that is missing; `Memory`
     /// where there is too little; errors of the machine.
     pub fn run(&self, program: impl Into<Prepared>, inputs: &[&Rlwe]) -> Result<Vec<Rlwe>> {
-        let go_on = &mut |_, _| ControlFlow::Continue(());
-        Ok(self.run_lanes(program, &[inputs], go_on)?.remove(0))
+        self.run_with(program, inputs, UNWATCHED)
+    }
+
+    /// [`CkksEvaluator::run`] that reports progress and can be stopped: between waves, rotations, steps of a linear map and products of a
+    /// polynomial.
+    ///
+    /// # Errors
+    /// As there; `Interrupted` when stopped.
+    pub fn run_with(
+        &self,
+        program: impl Into<Prepared>,
+        inputs: &[&Rlwe],
+        progress: Progress,
+    ) -> Result<Vec<Rlwe>> {
+        Ok(self.run_lanes(program, &[inputs], progress)?.remove(0))
     }
 
     /// [`CkksEvaluator::run`] on several lanes: `lanes` has the arguments of each, and so has the result. It reports progress and can be
@@ -247,35 +260,32 @@ impl CkksEvaluator {
         program.require(&self.on.keys)
     }
 
-    /// Records a program of arguments like `inputs`, of their levels and scales, and runs it on them. Errors about the keys of the
-    /// inputs, which come before any other, call it `op`.
+    /// Records a program of arguments like `inputs`, of their levels and scales. Errors about the keys of the inputs, which come before
+    /// any other, call it `op`.
     ///
     /// # Errors
-    /// The errors of `record`; as [`CkksEvaluator::run`].
+    /// `WrongKey` and `WrongParams` for inputs of other keys; the errors of `record`.
+    pub fn record(
+        &self,
+        op: &'static str,
+        inputs: &[&Rlwe],
+        record: impl FnOnce(&mut CkksProgram, &[Reg]) -> Result<Vec<Reg>>,
+    ) -> Result<Arc<CkksProgram>> {
+        self.on.chain.check_keys(op, self.on.keys.id, inputs)?;
+        CkksProgram::like(&self.on.chain, inputs, record)
+    }
+
+    /// Records a program as [`CkksEvaluator::record`], and runs it.
+    ///
+    /// # Errors
+    /// As there and as [`CkksEvaluator::run`].
     pub fn call(
         &self,
         op: &'static str,
         inputs: &[&Rlwe],
         record: impl FnOnce(&mut CkksProgram, &[Reg]) -> Result<Vec<Reg>>,
     ) -> Result<Vec<Rlwe>> {
-        self.on.chain.check_keys(op, self.on.keys.id, inputs)?;
-        self.run(&CkksProgram::like(&self.on.chain, inputs, record)?, inputs)
-    }
-
-    /// [`CkksEvaluator::call`] of a program with one plaintext, which is encoded already: at the level where it is used, or above.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn call_with(
-        &self,
-        op: &'static str,
-        inputs: &[&Rlwe],
-        plain: &Arc<Plain>,
-        record: impl FnOnce(&mut CkksProgram, &[Reg]) -> Result<Vec<Reg>>,
-    ) -> Result<Vec<Rlwe>> {
-        self.on.chain.check_keys(op, self.on.keys.id, inputs)?;
-        let program = CkksProgram::like(&self.on.chain, inputs, record)?;
-        self.run(Prepared::with_plain(&program, plain), inputs)
+        self.run(&self.record(op, inputs, record)?, inputs)
     }
 
     fn one(

@@ -24,7 +24,6 @@ pub use cuda::{Cuda, Figure, KeyMemory, Micro, gpus, images, look_for_nvrtc, nvr
 pub(crate) use evaluate::require_fit;
 pub use evaluate::{Evaluator, batch_of};
 pub use evaluate_ckks::{CkksEvaluator, Prepared};
-pub use opened::Progress;
 pub use processor::Processor;
 pub use reference::Reference;
 pub use several::Several;
@@ -34,7 +33,7 @@ use crate::ckks::Chain;
 use crate::params::{CkksParams, TfheParams};
 use crate::program::rlwe::{CkksProgram, Constants};
 use crate::program::{Ckks, Family, Need, Op, Reg, Tfhe};
-use crate::{Error, Result};
+use crate::{Error, Progress, Result};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -91,8 +90,8 @@ pub trait Backend: Send + Sync {
         Err(Error::unsupported("open", wanted, got, "use the CPU"))
     }
     /// Puts the constants of a program of CKKS into the form of the machine, encoded matrices of at most `bytes`; none where the machine
-    /// has no such form. It takes no key: all keys of the set share them. `go_on` is told how much is done and how much there is; its
-    /// `false` stops the work.
+    /// has no such form. It takes no key: all keys of the set share them. `progress` is told of
+    /// the diagonals of a matrix alone, and of the matrices where there are several.
     ///
     /// # Errors
     /// [`Error::WrongParams`] for a program of another set, [`Error::Memory`] where the matrices do not fit, [`Error::Interrupted`] when
@@ -102,7 +101,7 @@ pub trait Backend: Send + Sync {
         _chain: &Arc<Chain>,
         _program: &CkksProgram,
         _bytes: usize,
-        _go_on: GoOn<'_>,
+        _progress: Progress,
     ) -> Result<Option<Constants>> {
         Ok(None)
     }
@@ -118,9 +117,6 @@ pub trait Backend: Send + Sync {
     }
 }
 
-/// Told how much is done and how much there is; its `false` stops the work.
-pub type GoOn<'a> = &'a (dyn Fn(usize, usize) -> bool + Sync);
-
 /// Keys of CKKS for [`Backend::open_ckks`], and how a session is to use them.
 #[derive(Clone)]
 pub struct CkksSetup {
@@ -130,25 +126,18 @@ pub struct CkksSetup {
     pub keys: Arc<CkksKeys>,
     /// Most bytes of encoded matrices that a session keeps; it encodes the others whenever their turn comes.
     pub matrices: usize,
-    /// Asked between the parts of an instruction, which may take seconds: its `false` stops the run.
-    pub go_on: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
 }
 
 impl CkksSetup {
     /// Keys of a set. All matrices of a program stay encoded.
     pub fn new(chain: &Arc<Chain>, keys: &Arc<CkksKeys>) -> CkksSetup {
         let (chain, keys) = (chain.clone(), keys.clone());
-        CkksSetup { chain, keys, matrices: usize::MAX, go_on: None }
+        CkksSetup { chain, keys, matrices: usize::MAX }
     }
 
     /// The same, keeping encoded matrices of at most `bytes`: less memory, and more time.
     pub fn within(self, bytes: usize) -> CkksSetup {
         CkksSetup { matrices: bytes, ..self }
-    }
-
-    /// The same, asking whether to go on: between rotations, steps of a linear map and products of a polynomial.
-    pub fn asking(self, go_on: impl Fn() -> bool + Send + Sync + 'static) -> CkksSetup {
-        CkksSetup { go_on: Some(Arc::new(go_on)), ..self }
     }
 }
 
@@ -204,7 +193,8 @@ pub trait Session<F: Family = Tfhe>: Send + Sync {
     /// Forgets the ciphertexts in the registers, after results have been read. A machine may keep what the next run of the same program
     /// needs.
     fn clear(&mut self) {}
-    /// Reserves registers for `lanes` ciphertexts each; the program loaded before is gone.
+    /// Reserves registers for `lanes` ciphertexts each; the program loaded before is gone. `progress` may stop a machine that takes long to
+    /// encode the constants of the program.
     ///
     /// # Errors
     /// [`Error::Memory`] if the registers do not fit; [`Error::Unsupported`] for an instruction that the machine lacks or
@@ -214,6 +204,7 @@ pub trait Session<F: Family = Tfhe>: Send + Sync {
         program: Arc<F::Program>,
         walk: Arc<F::Walk>,
         lanes: usize,
+        progress: Progress,
     ) -> Result<Loaded<F>>;
     /// Puts words into the lanes of a register from `lane` on: an input, or between waves the result of an instruction that another
     /// machine runs ([`Wave::elsewhere`](crate::program::Wave)).
@@ -233,11 +224,12 @@ pub trait Session<F: Family = Tfhe>: Send + Sync {
     fn read_many(&self, at: &[Reg], lanes: Range<usize>) -> Result<Vec<Vec<F::Word>>> {
         at.iter().map(|reg| self.read(*reg, lanes.clone())).collect()
     }
-    /// Runs some waves of the program that is loaded. Progress and interruption are served between calls.
+    /// Runs some waves of the program that is loaded. A machine of long instructions tells `progress` between their parts how many of these
+    /// waves are done. Callers who want to be told between waves ask for one at a time.
     ///
     /// # Errors
-    /// Errors of the machine.
-    fn run(&mut self, waves: Range<usize>) -> Result<()>;
+    /// Errors of the machine; [`Error::Interrupted`] if `progress` stops it.
+    fn run(&mut self, waves: Range<usize>, progress: Progress) -> Result<()>;
     /// Waits for earlier writes and runs: a machine may put them off until a result is read. Only measurements need this.
     ///
     /// # Errors

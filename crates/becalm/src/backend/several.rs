@@ -5,13 +5,13 @@
 //! their results on, so every machine runs all of them.
 
 use super::registers::not_loaded;
-use super::{Backend, CkksSetup, Fallback, GoOn, Info, Loaded, Session};
+use super::{Backend, CkksSetup, Fallback, Info, Loaded, Session};
 use crate::cipher::EvaluationKey;
 use crate::ckks::Chain;
 use crate::params::{CkksParams, TfheParams};
 use crate::program::rlwe::{CkksProgram, Constants};
 use crate::program::{Ckks, Family, Need, Op, Operation, Reg, Wave};
-use crate::{Error, Result};
+use crate::{Error, Progress, Result};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::panic::resume_unwind;
@@ -99,9 +99,9 @@ impl Backend for Several {
         chain: &Arc<Chain>,
         program: &CkksProgram,
         bytes: usize,
-        go_on: GoOn<'_>,
+        progress: Progress,
     ) -> Result<Option<Constants>> {
-        self.0[0].prepare_ckks(chain, program, bytes, go_on)
+        self.0[0].prepare_ckks(chain, program, bytes, progress)
     }
 
     fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
@@ -264,6 +264,7 @@ impl<F: Family> Session<F> for SeveralSession<F> {
         program: Arc<F::Program>,
         walk: Arc<F::Walk>,
         lanes: usize,
+        progress: Progress,
     ) -> Result<Loaded<F>> {
         self.running = None;
         let count = self.sessions.len();
@@ -280,7 +281,7 @@ impl<F: Family> Session<F> for SeveralSession<F> {
             }
         };
         let load = |(session, (lanes, walk)): (&mut Box<dyn Session<F>>, (Range<usize>, _))| {
-            session.load(program.clone(), walk, lanes.len())?;
+            session.load(program.clone(), walk, lanes.len(), progress)?;
             Ok(lanes)
         };
         let seats = at_once(self.sessions.iter_mut().zip(seats), load)?;
@@ -329,14 +330,14 @@ impl<F: Family> Session<F> for SeveralSession<F> {
         Ok(words)
     }
 
-    fn run(&mut self, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>, progress: Progress) -> Result<()> {
         let running = self.running.as_ref().ok_or_else(not_loaded)?;
         running.loaded.check_waves(&waves)?;
         let shared = running.owners.is_some();
         // Results of a shared wave are passed on before the next begins.
         let steps = if shared { waves.map(|w| w..w + 1).collect() } else { vec![waves] };
         for waves in steps {
-            at_once(self.seated()?, |(session, _)| session.run(waves.clone()))?;
+            at_once(self.seated()?, |(session, _)| session.run(waves.clone(), progress))?;
             if shared {
                 self.pass_on(waves.start)?;
             }

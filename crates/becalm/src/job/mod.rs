@@ -7,7 +7,7 @@
 //! ```
 //! use becalm::cipher::file::Trust;
 //! use becalm::cipher::{Lwe, SecretKey};
-//! use becalm::job::{GoOn, Job, Parts, Worker};
+//! use becalm::job::{Job, Parts, Worker};
 //! use becalm::params::TfheParams;
 //! use becalm::program::Program;
 //! use becalm::tfhe::Table;
@@ -37,8 +37,7 @@
 //! // On every machine:
 //! let machine = job.machine("cpu", 1)?;
 //! let worker = Worker { trust, ..Worker::new("first") };
-//! let go_on: GoOn = Arc::new(|| true);
-//! job.work(machine.as_ref(), &worker, &go_on, &mut |_| {})?;
+//! job.work(machine.as_ref(), &worker, becalm::UNWATCHED, &mut |_| {})?;
 //! // When all chunks are done:
 //! job.collect(&[folder.join("y.becalm")], false, trust)?;
 //! assert_eq!(secret.decrypt(&Lwe::load(folder.join("y.becalm"), trust)?)?, [9, 1, 4]);
@@ -68,7 +67,7 @@ pub use look::{Failure, Status};
 pub use make::Parts;
 pub use manifest::Scheme;
 pub use queue::{Loan, Next, Queue};
-pub use run::{GoOn, Runner};
+pub use run::Runner;
 pub use verify::{Difference, Verified};
 pub use work::{Event, Worked};
 pub use worker::Worker;

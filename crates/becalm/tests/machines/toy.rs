@@ -6,7 +6,7 @@ use becalm::backend::{Backend, CkksSetup, Cpu, Info, Loaded, Session};
 use becalm::cipher::EvaluationKey;
 use becalm::params::{CkksParams, TfheParams};
 use becalm::program::{Ckks, Family, Need, Op, Reg};
-use becalm::{Error, Result};
+use becalm::{Error, Progress, Result, UNWATCHED};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -61,7 +61,7 @@ impl<F: Family> Late<F> {
     fn settled(&self) -> Result<MutexGuard<'_, Queue<F>>> {
         let mut queue = self.0.lock().unwrap();
         if let Some(waves) = queue.due.take() {
-            queue.inner.run(waves)?;
+            queue.inner.run(waves, UNWATCHED)?;
         }
         Ok(queue)
     }
@@ -73,6 +73,7 @@ impl<F: Family> Session<F> for Late<F> {
         program: Arc<F::Program>,
         walk: Arc<F::Walk>,
         lanes: usize,
+        progress: Progress,
     ) -> Result<Loaded<F>> {
         let mut queue = self.0.lock().unwrap();
         queue.due = None;
@@ -80,7 +81,7 @@ impl<F: Family> Session<F> for Late<F> {
             let (wanted, got) = (format!("{lanes} lanes"), format!("room for {}", queue.most));
             return Err(Error::memory("load", wanted, got, "run fewer lanes at once"));
         }
-        queue.inner.load(program, walk, lanes)
+        queue.inner.load(program, walk, lanes, progress)
     }
 
     fn write(&mut self, at: Reg, lane: usize, words: &[F::Word]) -> Result<()> {
@@ -97,7 +98,7 @@ impl<F: Family> Session<F> for Late<F> {
         queue.inner.clear();
     }
 
-    fn run(&mut self, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>, _progress: Progress) -> Result<()> {
         let mut queue = self.0.lock().unwrap();
         let from = queue.due.take().map_or(waves.start, |before| before.start);
         queue.due = Some(from..waves.end);

@@ -6,7 +6,7 @@ mod rlwe;
 
 pub use rlwe::{MemoryBudget, Plain};
 
-use crate::backend::{Backend, CkksSetup, GoOn, Info, Session};
+use crate::backend::{Backend, CkksSetup, Info, Session};
 use crate::cipher::EvaluationKey;
 use crate::ckks::{Chain, Context};
 use crate::math::memory::available_memory;
@@ -15,7 +15,7 @@ use crate::math::threads::Threads;
 use crate::params::{CkksParams, TfheParams};
 use crate::program::rlwe::{CkksProgram, Constants};
 use crate::program::{Ckks, Need, Op};
-use crate::{Error, Result};
+use crate::{Error, Progress, Result};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -97,11 +97,11 @@ impl Backend for Cpu {
         chain: &Arc<Chain>,
         program: &CkksProgram,
         bytes: usize,
-        go_on: GoOn<'_>,
+        progress: Progress,
     ) -> Result<Option<Constants>> {
         self.pool.install(|| {
             let context = Context::of(chain, self.level)?;
-            rlwe::prepare(&context, program, bytes, go_on).map(Some)
+            rlwe::prepare(&context, program, bytes, progress).map(Some)
         })
     }
 

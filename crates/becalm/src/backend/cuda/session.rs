@@ -9,7 +9,7 @@ use crate::backend::registers::not_loaded;
 use crate::backend::{Info, Loaded, Session};
 use crate::params::{ModulusSwitch, TfheParams};
 use crate::program::{Need, Operation, Program, Reg, Tfhe, Walk, WaveKind};
-use crate::{Error, Result};
+use crate::{Error, Progress, Result};
 use becalm_cuda::launch::Launch;
 use becalm_cuda::{Argument, Device, Ring};
 use std::collections::BTreeSet;
@@ -92,7 +92,13 @@ impl Session for CudaSession {
         true
     }
 
-    fn load(&mut self, program: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {
+    fn load(
+        &mut self,
+        program: Arc<Program>,
+        walk: Arc<Walk>,
+        lanes: usize,
+        _progress: Progress,
+    ) -> Result<Loaded> {
         let key = self.keys()?;
         for need in program.needs() {
             let there = match need {
@@ -160,7 +166,7 @@ impl Session for CudaSession {
         Ok(words)
     }
 
-    fn run(&mut self, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>, _progress: Progress) -> Result<()> {
         let turn = self.turn.clone();
         let _turn = taken(&turn);
         let loaded = self.running.as_ref().ok_or_else(not_loaded)?.loaded.clone();

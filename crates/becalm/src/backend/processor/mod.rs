@@ -24,7 +24,7 @@ use crate::params::{Kind, Rotation, TfheParams};
 use crate::program::isa::{Instruction, Slot, decode, encode};
 use crate::program::{Layout, Lowered, Need, Op, Program, Reg, TableRef, Walk};
 use crate::tfhe::key_switch::{KeySwitchKey, KeySwitchScratch, KeySwitchShape};
-use crate::{Error, Result};
+use crate::{Error, Progress, Result};
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
@@ -279,7 +279,13 @@ struct Running {
 }
 
 impl Session for ProcessorSession {
-    fn load(&mut self, program: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {
+    fn load(
+        &mut self,
+        program: Arc<Program>,
+        walk: Arc<Walk>,
+        lanes: usize,
+        _progress: Progress,
+    ) -> Result<Loaded> {
         for need in program.needs() {
             let there = match need {
                 Need::Bootstrap => self.bootstrap.is_some(),
@@ -335,7 +341,7 @@ impl Session for ProcessorSession {
         Ok(out)
     }
 
-    fn run(&mut self, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>, _progress: Progress) -> Result<()> {
         let running = self.running.as_mut().ok_or_else(not_loaded)?;
         running.loaded.check_waves(&waves)?;
         let Some(last) = waves.end.checked_sub(1) else {

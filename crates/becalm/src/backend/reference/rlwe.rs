@@ -18,7 +18,7 @@ use crate::math::complex::Complex;
 use crate::math::simd::Level;
 use crate::program::rlwe::{CkksOp, CkksProgram, CkksWalk, RlweInfo};
 use crate::program::{Ckks, Operation, Reg};
-use crate::{Error, Result};
+use crate::{Error, Progress, Result};
 use num_bigint::BigInt;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -67,6 +67,7 @@ impl Session<Ckks> for RlweSession {
         program: Arc<CkksProgram>,
         walk: Arc<CkksWalk>,
         lanes: usize,
+        _progress: Progress,
     ) -> Result<Loaded<Ckks>> {
         self.context.check_set(OP, program.params().name)?;
         program.require(&self.on.keys)?;
@@ -91,7 +92,7 @@ impl Session<Ckks> for RlweSession {
         lanes.map(|lane| Ok(self.given(registers.get(at, lane)?, slots))).collect()
     }
 
-    fn run(&mut self, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>, _progress: Progress) -> Result<()> {
         let mut registers = self.registers.take().ok_or_else(not_loaded)?;
         let done = self.run_waves(&mut registers, waves);
         self.registers = Some(registers);

@@ -105,6 +105,7 @@ impl Run<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::UNWATCHED;
     use crate::backend::cpu::rlwe::constants::{Encoded, encoded_bytes};
     use crate::backend::{CkksEvaluator, CkksSetup, Cpu, Prepared};
     use crate::bootstrap::ckks::{Settings, Values, regular, slots_first, sparse};
@@ -126,7 +127,7 @@ mod tests {
         let secret = context.secret_key().unwrap();
         let needs = program.needs();
         let held = form.unwrap_or_default();
-        let mut keys = context.keys_with(&secret, &needs, held, None, |_, _| true).unwrap();
+        let mut keys = context.keys_with(&secret, &needs, held, None, UNWATCHED).unwrap();
         if form.is_none() {
             let path = std::env::temp_dir().join(format!("becalm-work-{}", std::process::id()));
             context.write_keys(&keys, std::fs::File::create(&path).unwrap()).unwrap();
@@ -134,7 +135,7 @@ mod tests {
             std::fs::remove_file(&path).unwrap();
         }
         let (keys, program) = (Arc::new(keys), Arc::new(program.clone()));
-        let encoded = Encoded::of(context, &program, within, &|_, _| true).unwrap();
+        let encoded = Encoded::of(context, &program, within, UNWATCHED).unwrap();
         let size = |(map, kept): (_, &Option<_>)| match kept {
             Some(_) => 0,
             None => encoded_bytes(context, map),
@@ -145,7 +146,7 @@ mod tests {
         let on = CkksSetup::new(context, &keys).within(within);
         let cpu = Cpu::new(THREADS).unwrap();
         let evaluator = CkksEvaluator::open(&cpu, on).unwrap();
-        let ready = Prepared::new(&cpu, context, &program, within, &|_, _| true).unwrap();
+        let ready = Prepared::new(&cpu, context, &program, within, UNWATCHED).unwrap();
         let m = [Complex::from(0.5)];
         let x = context.encrypt(&m, context.params().levels, &secret).unwrap();
         let said = run.bytes();
