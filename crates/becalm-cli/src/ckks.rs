@@ -8,7 +8,7 @@ use crate::report::{self, counted, facts, median, megabytes, peak_memory, table}
 use crate::signals::unless_stopped;
 use anyhow::{Result, bail};
 use becalm::Error;
-use becalm::backend::{Backend, CkksEvaluator, Cpu, Prepared, for_ckks};
+use becalm::backend::{Backend, Ckks, CkksSetup, Cpu, Evaluator, Prepared, for_ckks};
 use becalm::bootstrap::ckks::{KeyPlan, Offer, said, set_for};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
 use becalm::ckks::Context;
@@ -224,8 +224,8 @@ pub fn keys(
     Ok(keys)
 }
 
-fn refresh(evaluator: &CkksEvaluator, ready: &Prepared, inputs: &[&Rlwe]) -> Result<Vec<Rlwe>> {
-    let bar = report::bar("bootstrap", ready.waves());
+fn refresh(evaluator: &Evaluator<Ckks>, ready: &Prepared, inputs: &[&Rlwe]) -> Result<Vec<Rlwe>> {
+    let bar = report::bar("bootstrap", 1);
     let mut outputs = evaluator.run_lanes(ready, &[inputs], &report::follow(&bar))?;
     bar.finish_and_clear();
     Ok(outputs.remove(0))
@@ -267,7 +267,7 @@ pub fn prepared(
 pub fn measured(
     context: &Context,
     secret: &CkksSecretKey,
-    evaluator: &CkksEvaluator,
+    evaluator: &Evaluator<Ckks>,
     ready: &Prepared,
     m: &[Complex],
     runs: usize,
@@ -324,7 +324,7 @@ fn bootstrapped(
     let secret = context.secret_key()?;
     let (keys, keygen_seconds) = timed(|| keys(&context, &secret, program, job.form()))?;
     let program = Arc::new(program.clone());
-    let evaluator = CkksEvaluator::new(machine, &context, &Arc::new(keys))?;
+    let evaluator = Evaluator::new(machine, CkksSetup::new(&context, &Arc::new(keys)))?;
     let (ready, prepare_seconds) = timed(|| prepared(machine, &context, &program))?;
     let m = measured(&context, &secret, &evaluator, &ready, &message(job, slots), runs)?;
     let formula = -program.error().unwrap_or(1.0).log2();

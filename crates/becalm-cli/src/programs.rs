@@ -6,7 +6,7 @@ use crate::report::{self, counted, megabytes};
 use crate::signals::unless_stopped;
 use anyhow::Result;
 use becalm::Error;
-use becalm::backend::{Backend, CkksEvaluator, Cpu, for_ckks};
+use becalm::backend::{Backend, CkksSetup, Cpu, Evaluator, for_ckks};
 use becalm::cipher::file::{Part, Trust};
 use becalm::cipher::{KeyForm, Rlwe};
 use becalm::ckks::Context;
@@ -71,7 +71,7 @@ fn run(
 ) -> Result<Vec<Value>> {
     let context = Arc::new(Context::new(program.params(), job.trust.allow_insecure)?);
     let keys = context.load_keys_with(job.keys, KeyForm::Ready, &unless_stopped)?;
-    let evaluator = CkksEvaluator::new(machine, &context, &Arc::new(keys))?;
+    let evaluator = Evaluator::new(machine, CkksSetup::new(&context, &Arc::new(keys)))?;
     evaluator.require(program)?;
     let lanes: Vec<&[PathBuf]> = job.inputs.chunks(takes).collect();
     let take = |lane: usize| -> becalm::Result<Vec<Rlwe>> {
@@ -91,7 +91,7 @@ fn run(
         real.push(made.into_iter().map(|real| known.then_some(real)).collect::<Vec<_>>());
     }
     let ready = prepared(machine, &context, program)?;
-    let bar = report::bar("steps", ready.waves() * lanes.len());
+    let bar = report::bar("steps", 1);
     // Results go to the disk as they come, without names, and get them when all are there.
     let (mut files, mut rows) = (job.force.files(), vec![]);
     let give = |lane: usize, results: Vec<Rlwe>| {

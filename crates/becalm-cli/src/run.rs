@@ -6,7 +6,7 @@ use crate::levelled;
 use crate::report::{self, facts, keygen, megabytes, milliseconds, peak_memory};
 use crate::status::usage;
 use anyhow::{Result, bail};
-use becalm::backend::{Backend, Cpu, Evaluator, for_ckks, with_threads};
+use becalm::backend::{Backend, Cpu, Evaluator, Tfhe, for_ckks, with_threads};
 use becalm::cipher::{Encoding, Lwe, SecretKey};
 use becalm::params::{CkksParams, TfheParams};
 use becalm::tfhe::noise::NoiseReport;
@@ -93,7 +93,7 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(app) = &args.app {
         let params = allowed(args)?;
         let on = machines(args)?;
-        on.1.accepts(params)?;
+        on.1.runs::<Tfhe>()?.accepts(params)?;
         return apps::run(app, params, &on, args.allow_insecure, args.json);
     }
     if let Some(params) = without_bootstrap(args).filter(|_| ckks) {
@@ -191,7 +191,7 @@ fn bootstraps(args: &Args, params: &TfheParams) -> Result<Report> {
     let (entries, values) = job(args, encoding)?;
     let table = Table::new(params, &entries)?;
     let (cpu, machine) = machines(args)?;
-    machine.accepts(params)?;
+    machine.runs::<Tfhe>()?.accepts(params)?;
     if !args.json {
         announce(params)?;
     }

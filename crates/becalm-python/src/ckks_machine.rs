@@ -4,7 +4,7 @@
 
 use crate::call::{detached, guarded, raise, supervised};
 use crate::ciphertext::flat;
-use becalm::backend::{Backend, CkksEvaluator, Cpu, Prepared, for_ckks};
+use becalm::backend::{Backend, Ckks, CkksSetup, Cpu, Evaluator, Prepared, for_ckks};
 use becalm::cipher::{CkksKeys, KeyForm, PackedRlwe, Rlwe};
 use becalm::ckks::Context;
 use becalm::math::buffer::or_refused;
@@ -183,8 +183,8 @@ impl Vector {
 }
 
 /// Keys on the machine.
-fn evaluator(on: &Shared, keys: &Arc<CkksKeys>) -> Result<CkksEvaluator> {
-    CkksEvaluator::new(on.backend.as_ref(), &on.context, keys)
+fn evaluator(on: &Shared, keys: &Arc<CkksKeys>) -> Result<Evaluator<Ckks>> {
+    Evaluator::new(on.backend.as_ref(), CkksSetup::new(&on.context, keys))
 }
 
 /// A program with encoded matrices of at most a number of bytes, for any keys.
@@ -236,7 +236,7 @@ impl Call<'_> {
         record: impl FnOnce(&mut Program, &[Reg]) -> Result<Vec<Reg>> + Send,
     ) -> PyResult<Vec<Vector>> {
         let plain = self.plain;
-        let ready = |on: &CkksEvaluator, given: &[&Rlwe]| {
+        let ready = |on: &Evaluator<Ckks>, given: &[&Rlwe]| {
             let program = on.record(op, given, record)?;
             Ok(plain.map_or_else(|| (&program).into(), |x| Prepared::with_plain(&program, x)))
         };
@@ -265,7 +265,7 @@ impl Call<'_> {
     fn run(
         &self,
         progress: Progress,
-        ready: impl FnOnce(&CkksEvaluator, &[&Rlwe]) -> Result<Prepared>,
+        ready: impl FnOnce(&Evaluator<Ckks>, &[&Rlwe]) -> Result<Prepared>,
     ) -> Result<Vec<Vector>> {
         let opened = self.inputs.iter().map(|x| x.open()).collect::<Result<Vec<_>>>()?;
         let given: Vec<&Rlwe> = opened.iter().map(Arc::as_ref).collect();

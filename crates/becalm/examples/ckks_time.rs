@@ -7,7 +7,7 @@
 //! `packed` and `seeded`, keys in these forms; the peak is that of the server alone. Processor time changes less on a busy machine.
 
 use becalm::UNWATCHED;
-use becalm::backend::{CkksEvaluator, CkksSetup, Cpu, MemoryBudget, Prepared};
+use becalm::backend::{CkksSetup, Cpu, Evaluator, MemoryBudget, Prepared};
 use becalm::bootstrap::ckks::{Settings, Values, regular, sign, slots_first, sparse};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
 use becalm::ckks::{Context, Needs, Work};
@@ -172,7 +172,7 @@ fn bootstraps(
         Prepared::new(&cpu, context, program, shares.matrices, UNWATCHED)
     })?;
     let on = CkksSetup::new(context, &Arc::new(keys)).within(shares.matrices);
-    let evaluator = CkksEvaluator::open(&cpu, on)?;
+    let evaluator = Evaluator::new(&cpu, on)?;
     // The first instruction of each wave stands for it.
     let waves = program.walk().waves;
     count_peak_from_here();

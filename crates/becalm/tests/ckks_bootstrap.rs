@@ -3,7 +3,7 @@
 
 use becalm::Result;
 use becalm::UNWATCHED;
-use becalm::backend::{CkksEvaluator, CkksSetup, Cpu, MemoryBudget, Prepared};
+use becalm::backend::{Ckks, CkksSetup, Cpu, Evaluator, MemoryBudget, Prepared};
 use becalm::bootstrap::ckks::{Settings, Values, regular, sign, slots_first, sparse};
 use becalm::cipher::{CkksKeys, KeyForm, Rlwe};
 use becalm::ckks::{Context, Needs};
@@ -69,8 +69,8 @@ fn case(message: Message, slots: usize, above: usize, bits: (f64, f64)) -> Case 
     Case { message, slots, above, bits }
 }
 
-fn evaluator(context: &Arc<Context>, keys: CkksKeys) -> CkksEvaluator {
-    CkksEvaluator::new(&Cpu::new(0).unwrap(), context, &Arc::new(keys)).unwrap()
+fn evaluator(context: &Arc<Context>, keys: CkksKeys) -> Evaluator<Ckks> {
+    Evaluator::new(&Cpu::new(0).unwrap(), CkksSetup::new(context, &Arc::new(keys))).unwrap()
 }
 
 /// Runs the program on each case; its results are at `level`.
@@ -480,7 +480,7 @@ fn less_memory_computes_the_same() {
     let x = c.encrypt(&Message::Ramp.values(32), 0, &secret).unwrap();
     let run = |keys: &Arc<CkksKeys>, bytes| {
         let on = CkksSetup::new(&c, keys).within(bytes);
-        let made = CkksEvaluator::open(&cpu, on).unwrap().run(&program, &[&x]).unwrap();
+        let made = Evaluator::new(&cpu, on).unwrap().run(&program, &[&x]).unwrap();
         c.ciphertext_to_bytes(&made[0]).unwrap()
     };
     let all = run(&keys, usize::MAX);

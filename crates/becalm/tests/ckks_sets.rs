@@ -2,7 +2,7 @@
 //! ring otherwise. `--nocapture` prints what is measured.
 
 use becalm::UNWATCHED;
-use becalm::backend::{CkksEvaluator, CkksSetup, Cpu};
+use becalm::backend::{Ckks, CkksSetup, Cpu, Evaluator};
 use becalm::bootstrap::ckks::{Settings, Values, regular, slots_first, sparse};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
 use becalm::ckks::{Context, Needs};
@@ -51,9 +51,9 @@ impl World {
     }
 
     /// With encoded matrices of at most `bytes`.
-    fn evaluator(&self, bytes: usize) -> CkksEvaluator {
+    fn evaluator(&self, bytes: usize) -> Evaluator<Ckks> {
         let on = CkksSetup::new(&self.context, &self.keys).within(bytes);
-        CkksEvaluator::open(&Cpu::new(0).unwrap(), on).unwrap()
+        Evaluator::new(&Cpu::new(0).unwrap(), on).unwrap()
     }
 
     /// The error is within the claim of the ciphertext, not much below it, and leaves at least so many bits.

@@ -4,7 +4,9 @@
 
 use becalm::Error;
 use becalm::UNWATCHED;
-use becalm::backend::{Backend, Cpu, Cuda, Evaluator, Session, by_name, gpus, nvrtc, require};
+use becalm::backend::{
+    Backend, Cpu, Cuda, Evaluator, Keys, Runs, Session, TfheSetup, by_name, gpus, nvrtc, require,
+};
 use becalm::cipher::{Encoding, EvaluationKey, Lwe, SecretKey};
 use becalm::params::TfheParams;
 use becalm::program::{Need, Program};
@@ -309,7 +311,7 @@ fn stages() {
     let emulated = Cuda::with_devices(vec![Arc::new(Emulated::new(0)) as _]).unwrap();
     let wanted = work.on(&emulated, 1).unwrap().remove(0);
     let cuda = Cuda::new().unwrap();
-    let mut session = cuda.open(&work.keys, &needs).unwrap();
+    let mut session = cuda.open(TfheSetup::new(&work.keys, &needs)).unwrap();
     assert_eq!((watch.alive()[8], session.remark()), (1, None));
     // A result that is taken before it has come.
     assert!(work.run(session.as_mut(), &watch, true) != wanted, "a read too early was not found");
@@ -320,7 +322,7 @@ fn stages() {
     drop(session);
     // A key that is overwritten while it is on its way.
     watch.hasty(true);
-    let mut session = cuda.open(&work.keys, &needs).unwrap();
+    let mut session = cuda.open(TfheSetup::new(&work.keys, &needs)).unwrap();
     watch.hasty(false);
     assert!(work.run(session.as_mut(), &watch, false) != wanted, "a write too early was not found");
     drop((session, cuda));
@@ -336,7 +338,7 @@ fn does_without() {
     let emulated = Cuda::with_devices(vec![Arc::new(Emulated::new(0)) as _]).unwrap();
     let wanted = work.on(&emulated, 1).unwrap().remove(0);
     let cuda = Cuda::new().unwrap();
-    let session = cuda.open(&work.keys, &Need::all_of(&work.keys)).unwrap();
+    let session = cuda.open((&work.keys).setup()).unwrap();
     let remark = session.remark().unwrap();
     assert!(
         remark.contains("page-locked")

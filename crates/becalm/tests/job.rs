@@ -1,6 +1,6 @@
 //! Jobs as folders: results equal to one machine's, damage found, secrets refused, claims taken over, wrong results found.
 
-use becalm::backend::{CkksEvaluator, Cpu, Evaluator};
+use becalm::backend::{CkksSetup, Cpu, Evaluator};
 use becalm::cipher::file::{Kind, Trust};
 use becalm::cipher::{Lwe, SecretKey};
 use becalm::ckks::Context;
@@ -121,7 +121,7 @@ fn ckks_lanes_make_the_bytes_of_one_machine() {
     let keys = Arc::new(context.keys(&secret, &program.needs()).unwrap());
     let key_file = f.0.join("keys");
     context.write_keys(&keys, fs::File::create(&key_file).unwrap()).unwrap();
-    let evaluator = CkksEvaluator::new(&Cpu::new(1).unwrap(), &context, &keys).unwrap();
+    let evaluator = Evaluator::new(&Cpu::new(1).unwrap(), CkksSetup::new(&context, &keys)).unwrap();
     let program = Arc::new(program);
     let (mut inputs, mut wanted) = (vec![], vec![]);
     for lane in 0..3 {

@@ -1,16 +1,17 @@
 //! Several machines as one: they share lanes, or the instructions of wide waves, and results do not depend on it.
 
-use becalm::backend::{Backend, CkksEvaluator, CkksSetup, Cpu, Evaluator, Info, Loaded, Reference};
-use becalm::backend::{Processor, Session, Several};
-use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, SecretKey};
+use becalm::backend::{
+    Backend, Ckks, CkksSetup, Cpu, Evaluator, Family, Info, Keys, Loaded, Processor,
+};
+use becalm::backend::{Reference, Runs, Session, Several, Tfhe};
+use becalm::cipher::{Ciphertext, Encoding, SecretKey};
 use becalm::ckks::Context;
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, TfheParams};
 use becalm::program::rlwe::CkksProgram;
-use becalm::program::{Ckks, Family, Need, Op, Program, Reg};
+use becalm::program::{Program, Reg};
 use becalm::tfhe::Table;
 use becalm::{Error, Progress, Result, UNWATCHED};
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -50,22 +51,22 @@ impl Backend for Counted {
         Info { best_batch: 4, ..self.inner.info() }
     }
 
-    fn supports(&self, op: &Op, params: &TfheParams) -> bool {
-        self.inner.supports(op, params)
+    fn tfhe(&self) -> Option<&dyn Runs<Tfhe>> {
+        self.inner.tfhe().map(|_| self as _)
     }
 
-    fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
-        let inner = self.inner.open(keys, needs)?;
-        let (counts, room) = (self.counts.clone(), self.room);
-        Ok(Box::new(CountedSession { inner, counts, room, walk: None }))
+    fn ckks(&self) -> Option<&dyn Runs<Ckks>> {
+        self.inner.ckks().map(|_| self as _)
+    }
+}
+
+impl<F: Family> Runs<F> for Counted {
+    fn accepts(&self, params: &F::Params) -> Result<()> {
+        self.inner.runs::<F>()?.accepts(params)
     }
 
-    fn accepts_ckks(&self, params: &CkksParams) -> Result<()> {
-        self.inner.accepts_ckks(params)
-    }
-
-    fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
-        let inner = self.inner.open_ckks(keys)?;
+    fn open(&self, setup: F::Setup) -> Result<Box<dyn Session<F>>> {
+        let inner = self.inner.runs::<F>()?.open(setup)?;
         let (counts, room) = (self.counts.clone(), self.room);
         Ok(Box::new(CountedSession { inner, counts, room, walk: None }))
     }
@@ -221,7 +222,7 @@ fn machines_that_do_not_share_waves_share_lanes() {
     let mixed: Vec<Box<dyn Backend>> =
         vec![Box::new(Processor::default()), Box::new(Cpu::new(1).unwrap())];
     let program = Arc::new(wide(&secret));
-    if !program.ops().iter().all(|op| mixed[0].supports(op, params)) {
+    if !program.ops().iter().all(|op| mixed[0].tfhe().unwrap().supports(op, params)) {
         panic!("the processor does not run {}", params.name);
     }
     let server = Evaluator::new(&Several::new(mixed).unwrap(), &keys).unwrap();
@@ -256,10 +257,10 @@ fn machines_share_lanes_of_ckks() {
             context.encrypt(&values, 3, &secret).unwrap()
         })
         .collect();
-    let alone = CkksEvaluator::new(&Cpu::new(1).unwrap(), &context, &keys).unwrap();
+    let alone = Evaluator::new(&Cpu::new(1).unwrap(), CkksSetup::new(&context, &keys)).unwrap();
     for (lanes, room) in [(1, usize::MAX), (2, usize::MAX), (5, usize::MAX), (5, 1)] {
         let (machine, counts) = several(cpus(2), room);
-        let server = CkksEvaluator::new(&machine, &context, &keys).unwrap();
+        let server = Evaluator::new(&machine, CkksSetup::new(&context, &keys)).unwrap();
         let arguments: Vec<[&_; 1]> = inputs[..lanes].iter().map(|x| [x]).collect();
         let arguments: Vec<&[&_]> = arguments.iter().map(|x| x.as_slice()).collect();
         let found = server.run_lanes(&program, &arguments, UNWATCHED).unwrap();
@@ -294,7 +295,7 @@ fn words_that_fit_no_lanes_are_refused() {
         ("reference", Box::new(Reference)),
     ];
     for (name, machine) in machines {
-        let mut session = machine.open(&keys, &Need::all_of(&keys)).unwrap();
+        let mut session = machine.tfhe().unwrap().open((&keys).setup()).unwrap();
         let (x, words) = (program.inputs()[0], secret.encrypt(&[1, 2, 3]).unwrap());
         session.load(program.clone(), walk.clone(), 3, UNWATCHED).unwrap();
         let width = words.words().len() / 3;

@@ -54,7 +54,7 @@ pub fn power_of_rotation(by: i64, degree: usize) -> usize {
     g
 }
 
-/// The rotations of [`CkksEvaluator::sum`](crate::backend::CkksEvaluator::sum) over `size` slots: the powers of two below it.
+/// The rotations of [`CkksProgram::sum`](crate::program::rlwe::CkksProgram::sum) over `size` slots: the powers of two below it.
 pub fn sum_rotations(size: usize) -> Vec<i64> {
     (0..62).map(|k| 1 << k).take_while(|by| (*by as usize) < size).collect()
 }

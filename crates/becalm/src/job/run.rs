@@ -2,7 +2,7 @@
 
 use super::folder::{Job, PROGRAM, keys_name};
 use super::manifest::Scheme;
-use crate::backend::{Backend, CkksEvaluator, CkksSetup, Evaluator, Info, Prepared};
+use crate::backend::{Backend, Ckks, CkksSetup, Evaluator, Info, Prepared, Tfhe, TfheSetup};
 use crate::cipher::file::Trust;
 use crate::cipher::{Ciphertext, EvaluationKey, KeyForm, Lwe, Rlwe, SlotKey};
 use crate::ckks::Context;
@@ -23,7 +23,7 @@ pub struct Runner {
 
 enum Of {
     Tfhe { program: Arc<Program>, evaluator: Evaluator, trust: Trust },
-    Ckks { program: Prepared, context: Arc<Context>, evaluator: CkksEvaluator, trust: Trust },
+    Ckks { program: Prepared, context: Arc<Context>, evaluator: Evaluator<Ckks>, trust: Trust },
 }
 
 impl Runner {
@@ -53,22 +53,22 @@ impl Runner {
             Scheme::Tfhe => {
                 let program = Program::load(&program, trust).map_err(|e| e.at(&program))?;
                 let mut key = EvaluationKey::load(&keys, trust).map_err(|e| e.at(&keys))?;
-                machine.accepts(key.params())?;
+                machine.runs::<Tfhe>()?.accepts(key.params())?;
                 for digest in &manifest.slot_keys {
                     let path = job.checked(&keys_name(*digest), *digest)?;
                     key =
                         key.with_slot_key(SlotKey::load(&path, trust).map_err(|e| e.at(&path))?)?;
                 }
-                let evaluator = Evaluator::for_needs(machine, &key, &program.needs())?;
+                let evaluator = Evaluator::new(machine, TfheSetup::new(&key, &program.needs()))?;
                 Of::Tfhe { program: Arc::new(program), evaluator, trust }
             }
             Scheme::Ckks => {
                 let program = CkksProgram::load(&program, trust).map_err(|e| e.at(&program))?;
-                machine.accepts_ckks(program.params())?;
+                machine.runs::<Ckks>()?.accepts(program.params())?;
                 let context = Arc::new(Context::new(program.params(), trust.allow_insecure)?);
                 let read = context.load_keys_with(&keys, KeyForm::Ready, progress);
                 let setup = CkksSetup::new(&context, &Arc::new(read.map_err(|e| e.at(&keys))?));
-                let evaluator = CkksEvaluator::open(machine, setup)?;
+                let evaluator = Evaluator::new(machine, setup)?;
                 evaluator.require(&program)?;
                 let program = Arc::new(program);
                 let program = Prepared::new(machine, &context, &program, usize::MAX, progress)?;

@@ -22,7 +22,7 @@ pub use micro::{Figure, Micro};
 pub use nvrtc::{look_for_nvrtc, nvrtc};
 
 use super::several::joined;
-use super::{Backend, Info, Session};
+use super::{Backend, Info, Runs, Session, Tfhe, TfheSetup};
 use crate::cipher::EvaluationKey;
 use crate::math::Modulus;
 use crate::params::{Rotation, TfheParams};
@@ -151,6 +151,16 @@ impl Backend for Cuda {
         information(&self.devices)
     }
 
+    fn tfhe(&self) -> Option<&dyn Runs<Tfhe>> {
+        Some(self)
+    }
+
+    fn keep_open(&self) {
+        driver::keep(self.devices.clone());
+    }
+}
+
+impl Runs<Tfhe> for Cuda {
     fn supports(&self, _op: &Op, params: &TfheParams) -> bool {
         self.ring(params).is_ok_and(|ring| {
             let steps = params.lwe_dimension as u32;
@@ -170,11 +180,8 @@ impl Backend for Cuda {
         self.ready("cuda", params, &ring, keys::memory_of(params, &ring))
     }
 
-    fn keep_open(&self) {
-        driver::keep(self.devices.clone());
-    }
-
-    fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
+    fn open(&self, TfheSetup { keys, needs }: TfheSetup) -> Result<Box<dyn Session>> {
+        let (keys, needs) = (&keys, &needs);
         let (params, ring) = (keys.params(), self.ring(keys.params())?);
         let memory = keys::memory(keys, needs, &ring)?;
         let _turns: Vec<_> = self.turns.iter().map(taken).collect();

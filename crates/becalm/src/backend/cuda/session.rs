@@ -8,7 +8,7 @@ use super::{launch, no_kernel, refused};
 use crate::backend::registers::not_loaded;
 use crate::backend::{Info, Loaded, Session};
 use crate::params::{ModulusSwitch, TfheParams};
-use crate::program::{Need, Operation, Program, Reg, Tfhe, Walk, WaveKind};
+use crate::program::{Need, Operation, Program, Reg, Walk, WaveKind};
 use crate::{Error, Progress, Result};
 use becalm_cuda::launch::Launch;
 use becalm_cuda::{Argument, Device, Ring};
@@ -114,7 +114,7 @@ impl Session for CudaSession {
                 ));
             }
         }
-        let loaded = Loaded::<Tfhe> { program, walk, lanes };
+        let loaded: Loaded = Loaded { program, walk, lanes };
         let turn = self.turn.clone();
         let _turn = taken(&turn);
         // A program that is run again keeps its places.

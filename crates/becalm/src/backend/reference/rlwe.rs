@@ -9,7 +9,7 @@
 
 use super::polynomial::{Limb, Polynomial, integer, product};
 use crate::backend::registers::{Registers, not_loaded};
-use crate::backend::{CkksSetup, Loaded, Session};
+use crate::backend::{Ckks, CkksSetup, Loaded, Session};
 use crate::cipher::{Account, Held, Purpose, Rlwe};
 use crate::ckks::{
     CHEBYSHEV_LEAF, Chebyshev, Context, power_of_rotation, same_scale, sum_rotations,
@@ -17,7 +17,7 @@ use crate::ckks::{
 use crate::math::complex::Complex;
 use crate::math::simd::Level;
 use crate::program::rlwe::{CkksOp, CkksProgram, CkksWalk, RlweInfo};
-use crate::program::{Ckks, Operation, Reg};
+use crate::program::{Operation, Reg};
 use crate::{Error, Progress, Result};
 use num_bigint::BigInt;
 use std::collections::BTreeMap;

@@ -18,10 +18,9 @@ use instructions::Instructions;
 use linear::LinearMap;
 pub use plain::Plain;
 
-use crate::backend::{CkksSetup, Info, Session};
+use crate::backend::{Ckks, CkksSetup, Info, Session};
 use crate::ckks::Context;
 use crate::math::threads::Threads;
-use crate::program::Ckks;
 use crate::program::rlwe::{CkksProgram, Constants};
 use crate::{Progress, Result};
 use std::sync::Arc;

@@ -8,14 +8,14 @@ use super::constants::{Encoded, encoded, encoded_bytes};
 use super::instructions::{Expanded, Instructions};
 use super::work::Run;
 use crate::backend::registers::{Registers, not_loaded};
-use crate::backend::{CkksSetup, Info, Loaded, Others, Session};
+use crate::backend::{Ckks, CkksSetup, Info, Loaded, Others, Session};
 use crate::cipher::{Purpose, Rlwe};
 use crate::ckks::{Context, same_scale};
 use crate::math::buffer::or_refused;
 use crate::math::memory::require_free;
 use crate::math::threads::{self, Threads};
 use crate::program::rlwe::{CkksOp, CkksProgram, CkksWalk, MapSpec, RlweInfo};
-use crate::program::{Ckks, Operation, Reg};
+use crate::program::{Operation, Reg};
 use crate::{Error, Progress, Result};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -348,14 +348,14 @@ impl Step<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::{CkksEvaluator, Cpu};
+    use crate::backend::{Ckks, CkksSetup, Cpu, Evaluator};
     use crate::ckks::{Context, Needs};
     use crate::math::complex::Complex;
     use crate::params::CkksParams;
     use std::time::Instant;
 
     type Direct = fn(&Instructions<'_>, &Rlwe, &Rlwe) -> Result<Rlwe>;
-    type Recorded = fn(&CkksEvaluator, &Rlwe, &Rlwe) -> Result<Rlwe>;
+    type Recorded = fn(&Evaluator<Ckks>, &Rlwe, &Rlwe) -> Result<Rlwe>;
 
     /// Recording a program of one instruction and running it takes no longer than the instruction does.
     #[test]
@@ -380,7 +380,8 @@ mod tests {
                     let own = Instructions::new(&context, &keys)?;
                     cpu.install(|| direct(&own, &x, &y))
                 };
-                let call = || recorded(&CkksEvaluator::new(&cpu, &context, &keys)?, &x, &y);
+                let call =
+                    || recorded(&Evaluator::new(&cpu, CkksSetup::new(&context, &keys))?, &x, &y);
                 let timed = |work: &dyn Fn() -> Result<Rlwe>| {
                     let began = Instant::now();
                     let made = work().unwrap();

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::UNWATCHED;
-use crate::backend::{CkksEvaluator, Cpu};
+use crate::backend::{Ckks, CkksSetup, Cpu, Evaluator};
 use crate::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
 use crate::ckks::*;
 use crate::math::complex::Complex;
@@ -30,8 +30,8 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
 });
 
 /// Programs of one instruction, whose results have accounts.
-fn server(keys: &Arc<CkksKeys>) -> CkksEvaluator {
-    CkksEvaluator::new(&Cpu::new(0).unwrap(), &WORLD.context, keys).unwrap()
+fn server(keys: &Arc<CkksKeys>) -> Evaluator<Ckks> {
+    Evaluator::new(&Cpu::new(0).unwrap(), CkksSetup::new(&WORLD.context, keys)).unwrap()
 }
 
 fn message(slots: usize, seed: f64) -> Vec<Complex> {

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::UNWATCHED;
     use crate::backend::cpu::rlwe::constants::{Encoded, encoded_bytes};
-    use crate::backend::{CkksEvaluator, CkksSetup, Cpu, Prepared};
+    use crate::backend::{CkksSetup, Cpu, Evaluator, Prepared};
     use crate::bootstrap::ckks::{Settings, Values, regular, slots_first, sparse};
     use crate::cipher::{KeyForm, Rlwe};
     use crate::math::complex::Complex;
@@ -145,7 +145,7 @@ mod tests {
         let run = Run { context, program: &program, keys: &keys, encoded, threads, lanes };
         let on = CkksSetup::new(context, &keys).within(within);
         let cpu = Cpu::new(THREADS).unwrap();
-        let evaluator = CkksEvaluator::open(&cpu, on).unwrap();
+        let evaluator = Evaluator::new(&cpu, on).unwrap();
         let ready = Prepared::new(&cpu, context, &program, within, UNWATCHED).unwrap();
         let m = [Complex::from(0.5)];
         let x = context.encrypt(&m, context.params().levels, &secret).unwrap();

@@ -1,8 +1,7 @@
 //! Keys on a machine, for the evaluators that run programs there: one session, its machine, and its lanes and
 //! waves with progress.
 
-use super::{Backend, Fallback, Info, Loaded, Others, Session};
-use crate::program::Family;
+use crate::backend::{Backend, Fallback, Family, Info, Loaded, Others, Session};
 use crate::progress::tell;
 use crate::{Error, Progress, Result};
 use std::ops::{Deref, DerefMut, Range};
