@@ -174,7 +174,7 @@ impl Bench {
     ) -> Result<(Vec<Lwe>, f64)> {
         let bar = report::bar(name, program.cost().waves);
         let started = Instant::now();
-        let out = self.evaluator.run_with(program, given, &mut report::follow(&bar))?;
+        let out = self.evaluator.run_with(program, given, &report::follow(&bar))?;
         bar.finish_and_clear();
         Ok((out, started.elapsed().as_secs_f64()))
     }

@@ -10,7 +10,7 @@ use crate::status::usage;
 use anyhow::{Context, Result, bail};
 use becalm::Error;
 use becalm::backend::processor::{Machine, Report, Unit};
-use becalm::backend::{Backend, Evaluator, Processor, by_name};
+use becalm::backend::{Evaluator, Processor, Runs, Tfhe, by_name};
 use becalm::cipher::file::Limits;
 use becalm::cipher::{Ciphertext, Encoding, SecretKey};
 use becalm::params::TfheParams;
@@ -477,7 +477,7 @@ fn evaluate(args: &RunArgs) -> Result<()> {
     params.require_secure(args.allow_insecure)?;
     let bits = bits(circuit.inputs(), &args.inputs)?;
     let wanted: Vec<u64> = circuit.evaluate(&bits)?.iter().map(|w| w & 1).collect();
-    backend.accepts(params)?;
+    backend.runs::<Tfhe>()?.accepts(params)?;
     let simulated = args.backend == "processor";
     let clocks = simulated.then(|| simulate(&args.processor, &compiled.program)).transpose()?;
     let secret = SecretKey::generate(params, args.allow_insecure)?;

@@ -5,10 +5,10 @@ mod job;
 pub use job::Job;
 
 use crate::report::{self, counted, facts, median, megabytes, peak_memory, table};
-use crate::signals;
+use crate::signals::unless_stopped;
 use anyhow::{Result, bail};
 use becalm::Error;
-use becalm::backend::{Backend, CkksEvaluator, CkksSetup, Cpu, Prepared, for_ckks};
+use becalm::backend::{Backend, Ckks, CkksSetup, Cpu, Evaluator, Prepared, for_ckks};
 use becalm::bootstrap::ckks::{KeyPlan, Offer, said, set_for};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
 use becalm::ckks::{Context, Needs};
@@ -17,7 +17,6 @@ use becalm::math::memory::{available_memory, require_memory};
 use becalm::params::{CkksParams, Kind, USUAL_CKKS};
 use becalm::program::rlwe::CkksProgram;
 use serde::Serialize;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -220,22 +219,14 @@ pub fn keys(
     form: KeyForm,
 ) -> Result<CkksKeys> {
     let bar = report::bar("keys", 1);
-    let go_on = |done, of| {
-        bar.set_length(of as u64);
-        bar.set_position(done as u64);
-        !signals::stopped()
-    };
-    let keys = context.keys_with(secret, needs, form, None, go_on)?;
+    let keys = context.keys_with(secret, needs, form, None, &report::follow(&bar))?;
     bar.finish_and_clear();
     Ok(keys)
 }
 
-fn refresh(evaluator: &CkksEvaluator, ready: &Prepared, inputs: &[&Rlwe]) -> Result<Vec<Rlwe>> {
-    let bar = report::bar("bootstrap", ready.waves());
-    let mut outputs = evaluator.run_lanes(ready, &[inputs], &mut |done, _| {
-        bar.set_position(done as u64);
-        if signals::stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })?;
+fn refresh(evaluator: &Evaluator<Ckks>, ready: &Prepared, inputs: &[&Rlwe]) -> Result<Vec<Rlwe>> {
+    let bar = report::bar("bootstrap", 1);
+    let mut outputs = evaluator.run_lanes(ready, &[inputs], &report::follow(&bar))?;
     bar.finish_and_clear();
     Ok(outputs.remove(0))
 }
@@ -263,25 +254,20 @@ pub struct Measured {
     values: usize,
 }
 
-/// Keys that are used until the user presses Ctrl-C.
-pub fn asking(context: &Arc<Context>, keys: &Arc<CkksKeys>) -> CkksSetup {
-    CkksSetup::new(context, keys).asking(|| !signals::stopped())
-}
-
 /// A program with all its matrices encoded.
 pub fn prepared(
     machine: &dyn Backend,
     context: &Arc<Context>,
     program: &Arc<CkksProgram>,
 ) -> Result<Prepared> {
-    Ok(Prepared::new(machine, context, program, usize::MAX, &|_, _| !signals::stopped())?)
+    Ok(Prepared::new(machine, context, program, usize::MAX, &unless_stopped)?)
 }
 
 /// Encryption, `runs` bootstraps of which the median is told, decryption, and a product after it.
 pub fn measured(
     context: &Context,
     secret: &CkksSecretKey,
-    evaluator: &CkksEvaluator,
+    evaluator: &Evaluator<Ckks>,
     ready: &Prepared,
     m: &[Complex],
     runs: usize,
@@ -338,7 +324,7 @@ fn bootstrapped(
     let secret = context.secret_key()?;
     let (keys, keygen_seconds) = timed(|| keys(&context, &secret, &program.needs(), job.form()))?;
     let program = Arc::new(program.clone());
-    let evaluator = CkksEvaluator::open(machine, asking(&context, &Arc::new(keys)))?;
+    let evaluator = Evaluator::new(machine, CkksSetup::new(&context, &Arc::new(keys)))?;
     let (ready, prepare_seconds) = timed(|| prepared(machine, &context, &program))?;
     let m = measured(&context, &secret, &evaluator, &ready, &message(job, slots), runs)?;
     let formula = -program.error().unwrap_or(1.0).log2();

@@ -6,7 +6,7 @@ use crate::programs;
 use crate::report::{self, counted, facts, megabytes};
 use crate::status::usage;
 use anyhow::{Context, Result};
-use becalm::backend::{self, Evaluator, by_name};
+use becalm::backend::{self, Evaluator, TfheSetup, by_name};
 use becalm::cipher::file::{self, Kind, Limits, Trust};
 use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey, SlotKey, SlotKeyKind};
 use becalm::params::TfheParams;
@@ -325,10 +325,10 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
         return Err(becalm::Error::bad_input("eval", wanted, got, remedy).into());
     }
     let backend = by_name(&args.backend)?;
-    let evaluator = Evaluator::for_needs(backend.as_ref(), &keys, &program.needs())?;
+    let evaluator = Evaluator::new(backend.as_ref(), TfheSetup::new(&keys, &program.needs()))?;
     let inputs: Vec<Ciphertext> = inputs.into_iter().map(Into::into).collect();
     let bar = report::bar("bootstraps", 1);
-    let results = evaluator.run_with(&Arc::new(program), &inputs, &mut report::follow(&bar))?;
+    let results = evaluator.run_with(&Arc::new(program), &inputs, &report::follow(&bar))?;
     bar.finish_and_clear();
     report::tell_fallback(&evaluator);
     let placed = args.out.iter().zip(&results);

@@ -10,7 +10,8 @@ use crate::cases::{Case, cases};
 use crate::output;
 use crate::report::{self, table};
 use anyhow::{Result, bail};
-use becalm::backend::{Backend, Evaluator, Figure, Micro, Session, batch_of};
+use becalm::UNWATCHED;
+use becalm::backend::{Backend, Evaluator, Figure, Micro, Session, Tfhe, TfheSetup, batch_of};
 use becalm::cipher::{Encoding, Lwe, SecretKey};
 use becalm::math::statistics::Moments;
 use becalm::params::{Kind, TfheParams};
@@ -240,9 +241,10 @@ pub fn measure(backend: &dyn Backend, plan: &Measurements, save: Save) -> Result
 /// Why these GPUs cannot rotate a set that others can; a set whose kernels are missing is another matter.
 fn unfit(backend: &dyn Backend, params: &TfheParams) -> Option<becalm::Error> {
     let op = Op::KeySwitch { dst: Reg(1), src: Reg(0) };
-    match backend.supports(&op, params) {
+    let on = backend.runs::<Tfhe>().ok()?;
+    match on.supports(&op, params) {
         true => None,
-        false => backend.accepts(params).err(),
+        false => on.accepts(params).err(),
     }
 }
 
@@ -268,11 +270,11 @@ fn of_set(
         return Ok(());
     }
     // Before the keys, which take long.
-    backend.accepts(params)?;
+    backend.runs::<Tfhe>()?.accepts(params)?;
     let secret = SecretKey::generate(params, allowed)?;
     let keys = secret.evaluation_key()?;
-    let needs = Need::all_of(&keys);
-    let memory = becalm::backend::Cuda::key_memory(&keys, &needs)?;
+    let setup = TfheSetup::new(&keys, &Need::all_of(&keys));
+    let memory = becalm::backend::Cuda::key_memory(&keys, &setup.needs)?;
     let set = last(report);
     (set.key_bytes, set.conversion_bytes) = (memory.key, memory.room);
     let began = (plan.clock)();
@@ -297,7 +299,7 @@ fn of_set(
     let largest = plan.batch.max(1);
     let cases = cases(&secret, &keys, &evaluator, largest)?;
     drop(evaluator);
-    let mut session = backend.open(&keys, &needs)?;
+    let mut session = backend.runs::<Tfhe>()?.open(setup)?;
     for case in &cases {
         for batch in (0..).map(|log| 1 << log).take_while(|b| *b <= largest) {
             if plan.is_over() {
@@ -361,7 +363,7 @@ fn timed(
     let input: Lwe = case.input.slice(0..batch.min(case.input.len()))?;
     let walk = Arc::new(case.program.walk(&[input.noise_variance()])?);
     let waves = walk.waves.len();
-    let loaded = session.load(case.program.clone(), walk, input.len())?;
+    let loaded = session.load(case.program.clone(), walk, input.len(), UNWATCHED)?;
     let (at, out) = (case.program.inputs()[0], case.program.outputs()[0]);
     let lanes = input.len();
     let most = plan.repetitions.max(1);
@@ -371,7 +373,7 @@ fn timed(
         session.write(at, 0, input.words())?;
         session.wait()?;
         let began = (plan.clock)();
-        session.run(0..waves)?;
+        session.run(0..waves, UNWATCHED)?;
         session.wait()?;
         let took = (plan.clock)() - began;
         if run >= WARM {

@@ -3,15 +3,14 @@
 use crate::files::{TrustArgs, record};
 use crate::output::Force;
 use crate::report::{self, counted, duration, facts};
-use crate::signals::stopped;
+use crate::signals::unless_stopped;
 use anyhow::{Context, Result, bail};
 use becalm::cipher::file::Limits;
 use becalm::cipher::{EvaluationKey, Lwe, SlotKey};
-use becalm::job::{Event, GoOn, Job, Plan, Status, Worker};
+use becalm::job::{Event, Job, Parts, Status, Worker};
 use clap::Subcommand;
 use serde_json::json;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(clap::Args)]
@@ -173,7 +172,7 @@ fn program(args: &MakeArgs) -> Result<Vec<u8>> {
 }
 
 fn make(args: &MakeArgs) -> Result<()> {
-    let plan = Plan {
+    let parts = Parts {
         program: program(args)?,
         keys: args.evaluation.clone(),
         slot_keys: args.slot_keys.clone(),
@@ -182,7 +181,7 @@ fn make(args: &MakeArgs) -> Result<()> {
         verify: args.verify,
         trust: args.trust.trust(),
     };
-    let job = plan.make(&args.job)?;
+    let job = parts.make(&args.job)?;
     let equal = if job.exact() { "everywhere" } else { "on one class of machine" };
     if args.json {
         return report::json(&json!({
@@ -205,10 +204,6 @@ fn usual_name() -> String {
     let plain = |c: &char| c.is_ascii_alphanumeric() || "-._".contains(*c);
     let host: String = host.chars().filter(plain).take(40).collect();
     format!("{}-{}", if host.is_empty() { "worker" } else { &host }, std::process::id())
-}
-
-fn go_on() -> GoOn {
-    Arc::new(|| !stopped())
 }
 
 fn work(args: &WorkArgs) -> Result<()> {
@@ -244,7 +239,7 @@ fn work(args: &WorkArgs) -> Result<()> {
         waiting = matches!(event, Event::Waiting);
         eprintln!("becalm: {}: {line}", worker.name);
     };
-    let worked = job.work(machine.as_ref(), &worker, &go_on(), tell)?;
+    let worked = job.work(machine.as_ref(), &worker, &unless_stopped, tell)?;
     if args.json {
         report::json(&json!({
             "worker": worker.name, "finished": worked.finished, "lanes": worked.lanes,
@@ -320,8 +315,13 @@ fn collect(args: &CollectArgs) -> Result<()> {
 fn verify(args: &VerifyArgs) -> Result<()> {
     let job = Job::open(&args.job)?;
     let machine = job.machine(&args.machine.backend, args.machine.threads)?;
-    let found =
-        job.verify(machine.as_ref(), args.share, args.leave_out, args.trust.trust(), &go_on())?;
+    let found = job.verify(
+        machine.as_ref(),
+        args.share,
+        args.leave_out,
+        args.trust.trust(),
+        &unless_stopped,
+    )?;
     if args.json {
         report::json(&found)?;
     } else {

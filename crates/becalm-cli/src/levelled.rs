@@ -1,10 +1,10 @@
 //! `becalm run --scheme ckks` of a set without a bootstrap: products from the highest level to level 0, and a rotation.
 
-use crate::ckks::{Job, TOLERANCE, announce, asking, bits, message, timed};
+use crate::ckks::{Job, TOLERANCE, announce, bits, message, timed};
 use crate::report::{self, counted, facts, median, megabytes, peak_memory, table};
 use anyhow::{Result, bail};
 use becalm::Error;
-use becalm::backend::{Backend, CkksEvaluator, Cpu};
+use becalm::backend::{Backend, CkksSetup, Cpu, Evaluator};
 use becalm::ckks::{Context, Needs};
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, USUAL_CKKS};
@@ -104,7 +104,7 @@ fn multiplied(
     let secret = context.secret_key()?;
     let (keys, keygen_seconds) = timed(|| Ok(context.keys(&secret, &needs)?))?;
     let keys = Arc::new(keys);
-    let evaluator = CkksEvaluator::open(machine, asking(&context, &keys))?;
+    let evaluator = Evaluator::new(machine, CkksSetup::new(&context, &keys))?;
     let m = message(job, slots);
     let (x, encrypt_seconds) = timed(|| Ok(context.encrypt(&m, top, &secret)?))?;
     let (got, decrypt_seconds) = timed(|| Ok(context.decrypt(&x, &secret)?))?;

@@ -47,7 +47,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let effort = Effort { keys: args.keys.into(), per_key: args.samples.into() };
     let progress = bar("measuring", effort.keys);
-    let steps = measure(&params, effort, &mut follow(&progress))?;
+    let steps = measure(&params, effort, &follow(&progress))?;
     progress.finish_and_clear();
     let counted = args.failures.then(|| count(&params, effort)).transpose()?;
     if let Some(path) = &args.plot {
@@ -67,7 +67,7 @@ pub fn run(args: &Args) -> Result<()> {
 
 fn count(params: &TfheParams, effort: Effort) -> Result<Failures> {
     let progress = bar("counting", effort.keys);
-    let counted = failures(&inflate(params)?, effort, &mut follow(&progress))?;
+    let counted = failures(&inflate(params)?, effort, &follow(&progress))?;
     progress.finish_and_clear();
     Ok(counted)
 }

@@ -1,12 +1,12 @@
 //! Packed integers of CKKS: `becalm keygen | encrypt | eval | decrypt` with files between them, and `becalm run` of a set with tables.
 
-use crate::ckks::{On, asking, keys as make_keys, prepared, timed};
+use crate::ckks::{On, keys as make_keys, prepared, timed};
 use crate::files::{DecryptArgs, EncryptArgs, KeygenArgs};
 use crate::report::{self, counted, facts, median, megabytes, milliseconds, peak_memory};
 use crate::threshold::{self, context_of, read};
 use anyhow::{Result, bail};
 use becalm::Error;
-use becalm::backend::{Backend, CkksEvaluator, Cpu, for_ckks};
+use becalm::backend::{Backend, CkksSetup, Cpu, Evaluator, for_ckks};
 use becalm::bootstrap::ckks::{KeyPlan, Wish};
 use becalm::cipher::file::{Output, Part};
 use becalm::cipher::{Integers, KeyForm};
@@ -184,7 +184,7 @@ fn looked_up(
     let secret = context.secret_key()?;
     let (x, encrypt) = timed(|| Ok(context.encrypt_integers(values, bits_of(params), &secret)?))?;
     let (keys, keygen) = timed(|| make_keys(&context, &secret, &plan.needs(), KeyForm::Ready))?;
-    let evaluator = CkksEvaluator::open(machine, asking(&context, &Arc::new(keys)))?;
+    let evaluator = Evaluator::new(machine, CkksSetup::new(&context, &Arc::new(keys)))?;
     let (ready, prepare) = timed(|| prepared(machine, &context, program))?;
     let (mut seconds, mut y) = (vec![], x.clone());
     for _ in 0..RUNS {

@@ -1,12 +1,12 @@
 //! Programs of CKKS in files: `becalm eval` runs them, and `becalm inspect` shows their cost.
 
-use crate::ckks::{asking, prepared};
+use crate::ckks::prepared;
 use crate::output::Force;
 use crate::report::{self, counted, megabytes};
-use crate::signals;
+use crate::signals::unless_stopped;
 use anyhow::Result;
 use becalm::Error;
-use becalm::backend::{Backend, CkksEvaluator, Cpu, for_ckks};
+use becalm::backend::{Backend, CkksSetup, Cpu, Evaluator, for_ckks};
 use becalm::cipher::file::{Part, Trust};
 use becalm::cipher::{Integers, KeyForm, Rlwe};
 use becalm::ckks::Context;
@@ -14,7 +14,6 @@ use becalm::program::Reg;
 use becalm::program::rlwe::{CkksProgram, RlweInfo};
 use serde_json::{Value, json};
 use std::io::Write;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -71,9 +70,8 @@ fn run(
     takes: usize,
 ) -> Result<Vec<Value>> {
     let context = Arc::new(Context::new(program.params(), job.trust.allow_insecure)?);
-    let go_on = || !signals::stopped();
-    let keys = context.load_keys_with(job.keys, KeyForm::Ready, |_, _| go_on())?;
-    let evaluator = CkksEvaluator::open(machine, asking(&context, &Arc::new(keys)))?;
+    let keys = context.load_keys_with(job.keys, KeyForm::Ready, &unless_stopped)?;
+    let evaluator = Evaluator::new(machine, CkksSetup::new(&context, &Arc::new(keys)))?;
     evaluator.require(program)?;
     let lanes: Vec<&[PathBuf]> = job.inputs.chunks(takes).collect();
     let take = |lane: usize| -> becalm::Result<Vec<Rlwe>> {
@@ -93,7 +91,7 @@ fn run(
         real.push(made.into_iter().map(|real| known.then_some(real)).collect::<Vec<_>>());
     }
     let ready = prepared(machine, &context, program)?;
-    let bar = report::bar("steps", ready.waves() * lanes.len());
+    let bar = report::bar("steps", 1);
     // Results go to the disk as they come, without names, and get them when all are there.
     let (mut files, mut rows) = (job.force.files(), vec![]);
     let give = |lane: usize, results: Vec<Rlwe>| {
@@ -110,11 +108,7 @@ fn run(
         }
         Ok(())
     };
-    evaluator.run_each(&ready, lanes.len(), take, give, &mut |done, all| {
-        bar.set_length(all as u64);
-        bar.set_position(done as u64);
-        if go_on() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    })?;
+    evaluator.run_each(&ready, lanes.len(), take, give, &report::follow(&bar))?;
     bar.finish_and_clear();
     files.place()?;
     Ok(rows)

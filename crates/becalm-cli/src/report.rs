@@ -1,6 +1,6 @@
 //! Figures as a table for people or as JSON for programs, and progress bars.
 
-use crate::signals::stopped;
+use crate::signals::unless_stopped;
 use anyhow::Result;
 use becalm::backend::{Evaluator, Fallback, Info, devices, names};
 use becalm::cipher::{EvaluationKey, SecretKey};
@@ -154,12 +154,12 @@ pub fn bar(what: &str, steps: usize) -> ProgressBar {
     bar
 }
 
-/// A progress callback for evaluation that moves a bar.
-pub fn follow(bar: &ProgressBar) -> impl FnMut(usize, usize) -> ControlFlow<()> {
+/// Moves a bar with the progress of work, which a signal stops.
+pub fn follow(bar: &ProgressBar) -> impl Fn(usize, usize) -> ControlFlow<()> + Sync {
     |done, of| {
         bar.set_length(of as u64);
         bar.set_position(done as u64);
-        if stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        unless_stopped(done, of)
     }
 }
 
@@ -196,7 +196,7 @@ pub fn keygen(secret: &SecretKey) -> Result<EvaluationKey> {
             bar.set_length(of as u64);
             bar.set_position(done as u64);
         }
-        !stopped()
+        unless_stopped(done, of)
     })?;
     bar.finish_and_clear();
     Ok(keys)

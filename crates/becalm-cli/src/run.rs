@@ -7,7 +7,7 @@ use crate::packed;
 use crate::report::{self, facts, keygen, megabytes, milliseconds, peak_memory};
 use crate::status::usage;
 use anyhow::{Result, bail};
-use becalm::backend::{Backend, Cpu, Evaluator, for_ckks, with_threads};
+use becalm::backend::{Backend, Cpu, Evaluator, Tfhe, for_ckks, with_threads};
 use becalm::cipher::{Encoding, Lwe, SecretKey};
 use becalm::params::{CkksParams, TfheParams};
 use becalm::tfhe::noise::NoiseReport;
@@ -94,7 +94,7 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(app) = &args.app {
         let params = allowed(args)?;
         let on = machines(args)?;
-        on.1.accepts(params)?;
+        on.1.runs::<Tfhe>()?.accepts(params)?;
         return apps::run(app, params, &on, args.allow_insecure, args.json);
     }
     if let Some(params) = without_bootstrap(args).filter(|_| ckks) {
@@ -208,7 +208,7 @@ fn bootstraps(args: &Args, params: &TfheParams) -> Result<Report> {
     let (entries, values) = job(args, encoding)?;
     let table = Table::new(params, &entries)?;
     let (cpu, machine) = machines(args)?;
-    machine.accepts(params)?;
+    machine.runs::<Tfhe>()?.accepts(params)?;
     if !args.json {
         announce(params)?;
     }
@@ -293,7 +293,7 @@ fn announce(p: &TfheParams) -> Result<()> {
 
 fn bootstrap(evaluator: &Evaluator, x: &Lwe, table: &Table, what: &str) -> Result<Lwe> {
     let bar = report::bar(what, x.len());
-    let y = evaluator.bootstrap_with(x, table, &mut report::follow(&bar))?;
+    let y = evaluator.bootstrap_with(x, table, &report::follow(&bar))?;
     bar.finish_and_clear();
     Ok(y)
 }

@@ -78,7 +78,7 @@ pub fn run(args: &Args, as_json: bool) -> Result<()> {
         norm2: args.norm2,
     };
     let progress = bar("searching", 1);
-    let found = search(&goal, &mut follow(&progress))?;
+    let found = search(&goal, &follow(&progress))?;
     progress.finish_and_clear();
     if as_json {
         return report::json(&found);

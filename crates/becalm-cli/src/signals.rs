@@ -4,6 +4,7 @@
 //! The command also runs inside Python processes, as `becalm._native.main`. Afterwards every signal does there what it did before: the
 //! workers of a pool are ended by `SIGTERM`, and Ctrl-C is Python's.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -31,6 +32,11 @@ pub(crate) fn at_once<T>(work: impl FnOnce() -> T) -> T {
 /// Whether a signal has asked the work to stop.
 pub(crate) fn stopped() -> bool {
     STOP.load(Ordering::Relaxed) != 0
+}
+
+/// For work that nobody follows: it stops when a signal has asked for it.
+pub(crate) fn unless_stopped(_done: usize, _all: usize) -> ControlFlow<()> {
+    if stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
 /// The exit status of a command that a signal has stopped.

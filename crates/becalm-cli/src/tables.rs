@@ -9,7 +9,7 @@ use crate::report::{self, megabytes, table};
 use crate::signals;
 use crate::status::usage;
 use anyhow::{Result, bail};
-use becalm::backend::{CkksEvaluator, Cpu};
+use becalm::backend::{CkksSetup, Cpu, Evaluator};
 use becalm::cipher::KeyForm;
 use becalm::ckks::Context;
 use becalm::math::complex::Complex;
@@ -286,7 +286,7 @@ fn measure(t: &Table, job: &Job, quick: bool) -> Result<Measured> {
     for (seconds, threads) in seconds.iter_mut().zip(THREADS) {
         let runs = if quick { 1 } else { 3 };
         let cpu = Cpu::new(threads)?;
-        let evaluator = CkksEvaluator::open(&cpu, ckks::asking(&context, &keys))?;
+        let evaluator = Evaluator::new(&cpu, CkksSetup::new(&context, &keys))?;
         let made =
             cpu.install(|| ckks::measured(&context, &secret, &evaluator, &ready, &m, runs))?;
         *seconds = made.bootstrap;

@@ -3,14 +3,15 @@
 //! again whose results were whole. `make faults` prints the table.
 #![cfg(unix)]
 
+use becalm::UNWATCHED;
 use becalm::backend::Cpu;
 use becalm::cipher::file::Trust;
-use becalm::job::{GoOn, Job, Next, Queue, Runner, Worker};
+use becalm::job::{Job, Next, Queue, Runner, Worker};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
@@ -47,10 +48,6 @@ impl Drop for Campaign {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
     }
-}
-
-fn always() -> GoOn {
-    Arc::new(|| true)
 }
 
 impl Campaign {
@@ -286,17 +283,17 @@ impl Campaign {
         }
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let (asked, ended) = (AtomicUsize::new(0), std::sync::Mutex::new(ended));
-        let go_on: GoOn = Arc::new(move || {
+        let hang = move |_, _| {
             if asked.fetch_add(1, Ordering::SeqCst) == 1 {
                 let _ = ended.lock().unwrap().recv();
             }
-            true
-        });
+            ControlFlow::Continue(())
+        };
         let job = Job::open(self.folder.join("job")).unwrap();
         let (lease, patience) = (Duration::from_millis(200), Duration::from_millis(400));
         let worker = Worker { lease, patience, ..self.named("hanging") };
         let hanging = std::thread::spawn(move || {
-            job.work(&Cpu::new(1).unwrap(), &worker, &go_on, &mut |_| {})
+            job.work(&Cpu::new(1).unwrap(), &worker, &hang, &mut |_| {})
         });
         self.work();
         drop(end);
@@ -341,11 +338,11 @@ impl Campaign {
                 scope.spawn(move || {
                     let job = Job::open(path).unwrap();
                     let cpu = Cpu::new(1).unwrap();
-                    let runner = Runner::open(&job, &cpu, Trust::insecure(), &always()).unwrap();
+                    let runner = Runner::open(&job, &cpu, Trust::insecure(), UNWATCHED).unwrap();
                     let mut queue = Queue::new(job.clone());
                     while let Next::Chunk(loan) = queue.next(&worker, &runner.class()).unwrap() {
                         let inputs = job.inputs(loan.chunk(), u64::MAX).unwrap();
-                        let made = runner.run(&inputs, &|| true).unwrap();
+                        let made = runner.run(&inputs, UNWATCHED).unwrap();
                         job.finish(loan, &runner.class(), &made).unwrap();
                     }
                 });
@@ -380,13 +377,13 @@ impl Campaign {
         self.succeed(&line);
         let job = Job::open(self.folder.join("checked")).unwrap();
         let cpu = Cpu::new(1).unwrap();
-        let runner = Runner::open(&job, &cpu, Trust::insecure(), &always()).unwrap();
+        let runner = Runner::open(&job, &cpu, Trust::insecure(), UNWATCHED).unwrap();
         let (liar, mut queue) = (self.named("liar"), Queue::new(job.clone()));
         let lies = 1 + self.dice.below(3);
         for _ in 0..lies {
             let Next::Chunk(loan) = queue.next(&liar, &runner.class()).unwrap() else { break };
             let inputs = job.inputs(loan.chunk(), u64::MAX).unwrap();
-            let mut made = runner.run(&inputs, &|| true).unwrap();
+            let mut made = runner.run(&inputs, UNWATCHED).unwrap();
             let at = self.dice.below(made[0].len());
             made[0][at] ^= 1 << self.dice.below(8);
             job.finish(loan, &runner.class(), &made).unwrap();
@@ -394,7 +391,7 @@ impl Campaign {
         let honest = ["first", "second", "first"]
             .map(|name| Worker { trust: Trust::insecure(), ..Worker::new(name) });
         for worker in &honest {
-            job.work(&cpu, worker, &always(), &mut |_| {}).unwrap();
+            job.work(&cpu, worker, UNWATCHED, &mut |_| {}).unwrap();
         }
         let status = job.status().unwrap();
         let names: BTreeSet<&String> = status.left_out.keys().collect();

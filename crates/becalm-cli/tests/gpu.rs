@@ -1,13 +1,11 @@
 //! `becalm bench --device cuda` on an emulated GPU: all that it measures and reports, in small.
 
-use becalm::Result;
-use becalm::backend::{Backend, Cuda, Info, Loaded, Session};
-use becalm::cipher::EvaluationKey;
+use becalm::backend::{Backend, Cuda, Info, Loaded, Runs, Session, Tfhe, TfheSetup};
 use becalm::params::TfheParams;
-use becalm::program::{Need, Op, Program, Reg, Walk};
+use becalm::program::{Op, Program, Reg, Walk};
+use becalm::{Progress, Result};
 use becalm_cli::gpu::{Measurements, Report, clock, conclude, measure, saving, tell};
 use becalm_emulator::{Emulated, Recordings, driver_folder};
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -122,19 +120,36 @@ impl Backend for Lying {
         self.gpu.info()
     }
 
+    fn tfhe(&self) -> Option<&dyn Runs<Tfhe>> {
+        Some(self)
+    }
+}
+
+impl Runs<Tfhe> for Lying {
+    fn accepts(&self, params: &TfheParams) -> Result<()> {
+        self.gpu.accepts(params)
+    }
+
     fn supports(&self, op: &Op, params: &TfheParams) -> bool {
         self.gpu.supports(op, params)
     }
 
-    fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
-        let (session, width) = (self.gpu.open(keys, needs)?, keys.params().big_dimension() + 1);
+    fn open(&self, setup: TfheSetup) -> Result<Box<dyn Session>> {
+        let width = setup.keys.params().big_dimension() + 1;
+        let session = self.gpu.open(setup)?;
         Ok(Box::new(LyingSession { session, lie: self.lie, width }))
     }
 }
 
 impl Session for LyingSession {
-    fn load(&mut self, p: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {
-        self.session.load(p, walk, lanes)
+    fn load(
+        &mut self,
+        p: Arc<Program>,
+        walk: Arc<Walk>,
+        lanes: usize,
+        progress: Progress,
+    ) -> Result<Loaded> {
+        self.session.load(p, walk, lanes, progress)
     }
 
     fn write(&mut self, at: Reg, lane: usize, words: &[u64]) -> Result<()> {
@@ -149,8 +164,8 @@ impl Session for LyingSession {
         Ok(words)
     }
 
-    fn run(&mut self, waves: Range<usize>) -> Result<()> {
-        self.session.run(waves)
+    fn run(&mut self, waves: Range<usize>, progress: Progress) -> Result<()> {
+        self.session.run(waves, progress)
     }
 }
 
@@ -242,21 +257,37 @@ impl Backend for Slow {
         self.0.info()
     }
 
+    fn tfhe(&self) -> Option<&dyn Runs<Tfhe>> {
+        Some(self)
+    }
+}
+
+impl Runs<Tfhe> for Slow {
+    fn accepts(&self, params: &TfheParams) -> Result<()> {
+        self.0.accepts(params)
+    }
+
     fn supports(&self, op: &Op, params: &TfheParams) -> bool {
         self.0.supports(op, params)
     }
 
-    fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
+    fn open(&self, setup: TfheSetup) -> Result<Box<dyn Session>> {
         takes(50_000_000);
-        Ok(Box::new(SlowSession(self.0.open(keys, needs)?)))
+        Ok(Box::new(SlowSession(self.0.open(setup)?)))
     }
 }
 
 struct SlowSession(Box<dyn Session>);
 
 impl Session for SlowSession {
-    fn load(&mut self, p: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {
-        self.0.load(p, walk, lanes)
+    fn load(
+        &mut self,
+        p: Arc<Program>,
+        walk: Arc<Walk>,
+        lanes: usize,
+        progress: Progress,
+    ) -> Result<Loaded> {
+        self.0.load(p, walk, lanes, progress)
     }
 
     fn write(&mut self, at: Reg, lane: usize, words: &[u64]) -> Result<()> {
@@ -269,9 +300,9 @@ impl Session for SlowSession {
         self.0.read(at, lanes)
     }
 
-    fn run(&mut self, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>, progress: Progress) -> Result<()> {
         takes(300);
-        self.0.run(waves)
+        self.0.run(waves, progress)
     }
 
     fn wait(&self) -> Result<()> {

@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use std::any::Any;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -98,16 +98,14 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Notes progress; `false` if the work is to stop.
-    pub fn step(&self, done: usize, total: usize) -> bool {
+    /// Notes progress, and says whether the work is to go on.
+    pub fn step(&self, done: usize, total: usize) -> ControlFlow<()> {
         self.total.store(total, Ordering::Relaxed);
         self.done.fetch_max(done, Ordering::Relaxed);
-        !self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Whether the work is to go on.
-    pub fn wanted(&self) -> bool {
-        !self.stop.load(Ordering::Relaxed)
+        match self.stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
     }
 
     /// Serves signals and calls the callback until it has asked to stop. An exception of either stops the work.
@@ -132,9 +130,9 @@ pub struct Watched<'a, W>(pub W, pub &'a Watch);
 impl<W: Write> Write for Watched<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         match self.1.step(0, 0) {
-            true => self.0.write(bytes),
+            ControlFlow::Continue(()) => self.0.write(bytes),
             // `Interrupted` is tried again.
-            false => Err(std::io::Error::other("a request to stop")),
+            ControlFlow::Break(()) => Err(std::io::Error::other("a request to stop")),
         }
     }
 
@@ -148,9 +146,9 @@ impl<W: Write> Write for Watched<'_, W> {
 pub fn supervised<T: Send>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,
-    work: impl FnOnce(&Arc<Watch>) -> becalm::Result<T> + Send,
+    work: impl FnOnce(&Watch) -> becalm::Result<T> + Send,
 ) -> PyResult<T> {
-    let (watch, progress) = (Arc::new(Watch::default()), progress.as_ref());
+    let (watch, progress) = (Watch::default(), progress.as_ref());
     let (watch, mut raised) = (&watch, None);
     let outcome = py.detach(|| {
         std::thread::scope(|scope| {

@@ -45,7 +45,7 @@ impl CkksKeys {
         let keys = supervised(py, None, |watch| {
             let load = || match stored {
                 true => context.open_keys(&path),
-                false => context.load_keys_with(&path, form, |done, all| watch.step(done, all)),
+                false => context.load_keys_with(&path, form, &|done, all| watch.step(done, all)),
             };
             on.0.cpu.install(|| or_refused("load", load))
         })?;
@@ -227,9 +227,9 @@ impl CkksSession {
     ) -> PyResult<Self> {
         let (on, keys, program) = (keys.0.clone(), keys.1.clone(), program.now());
         let budget = budget.unwrap_or(usize::MAX);
-        let ready = watched(py, &on, None, |watch| {
+        let ready = watched(py, &on, None, |step| {
             require(&on, &keys, &program)?;
-            prepared(&on, &program, budget, watch)
+            prepared(&on, &program, budget, step)
         })?;
         Ok(CkksSession { on, keys, ready })
     }

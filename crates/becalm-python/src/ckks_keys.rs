@@ -171,8 +171,8 @@ impl CkksSecretKey {
         let (needs, context, form) = (&needs.0, &self.0.context, form_named(form).map_err(raise)?);
         let known = known.map(|k| k.1.clone());
         let keys = supervised(py, progress, |watch| {
-            let go_on = |done, all| watch.step(done, all);
-            let make = || context.keys_with(&self.1, needs, form, known.as_deref(), go_on);
+            let step = &|done, all| watch.step(done, all);
+            let make = || context.keys_with(&self.1, needs, form, known.as_deref(), step);
             self.0.cpu.install(|| or_refused("keygen", make))
         })?;
         Ok(CkksKeys(on, Arc::new(keys)))

@@ -2,9 +2,9 @@
 //!
 //! Vectors travel as little-endian doubles in pairs, real and imaginary part: numpy's `complex128`.
 
-use crate::call::{Watch, detached, guarded, raise, supervised};
+use crate::call::{detached, guarded, raise, supervised};
 use crate::ciphertext::flat;
-use becalm::backend::{Backend, CkksEvaluator, CkksSetup, Cpu, Prepared, for_ckks};
+use becalm::backend::{Backend, Ckks, CkksSetup, Cpu, Evaluator, Prepared, for_ckks};
 use becalm::cipher::{CkksKeys, KeyForm, PackedRlwe, Rlwe};
 use becalm::ckks::Context;
 use becalm::math::buffer::or_refused;
@@ -12,10 +12,9 @@ use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, Kind};
 use becalm::program::Reg;
 use becalm::program::rlwe::CkksProgram as Program;
-use becalm::{Error, Result};
+use becalm::{Error, Progress, Result, UNWATCHED};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 pub(crate) use becalm::backend::{MemoryBudget, Plain};
@@ -183,18 +182,9 @@ impl Vector {
     }
 }
 
-/// Keys on the machine, used until the watch asks to stop.
-fn evaluator(
-    on: &Shared,
-    keys: &Arc<CkksKeys>,
-    watch: Option<&Arc<Watch>>,
-) -> Result<CkksEvaluator> {
-    let opened = CkksSetup::new(&on.context, keys);
-    let opened = match watch.cloned() {
-        Some(watch) => opened.asking(move || watch.wanted()),
-        None => opened,
-    };
-    CkksEvaluator::open(on.backend.as_ref(), opened)
+/// Keys on the machine.
+fn evaluator(on: &Shared, keys: &Arc<CkksKeys>) -> Result<Evaluator<Ckks>> {
+    Evaluator::new(on.backend.as_ref(), CkksSetup::new(&on.context, keys))
 }
 
 /// A program with encoded matrices of at most a number of bytes, for any keys.
@@ -202,16 +192,14 @@ pub(crate) fn prepared(
     on: &Shared,
     program: &Arc<Program>,
     bytes: usize,
-    watch: &Watch,
+    progress: Progress,
 ) -> Result<Prepared> {
-    Prepared::new(on.backend.as_ref(), &on.context, program, bytes, &|done, all| {
-        watch.step(done, all)
-    })
+    Prepared::new(on.backend.as_ref(), &on.context, program, bytes, progress)
 }
 
 /// Refuses keys that do not suffice for a program.
 pub(crate) fn require(on: &Shared, keys: &Arc<CkksKeys>, program: &Program) -> Result<()> {
-    evaluator(on, keys, None)?.require(program)
+    evaluator(on, keys)?.require(program)
 }
 
 /// Refuses keys without these rotations up to `level`.
@@ -248,13 +236,13 @@ impl Call<'_> {
         record: impl FnOnce(&mut Program, &[Reg]) -> Result<Vec<Reg>> + Send,
     ) -> PyResult<Vec<Vector>> {
         let plain = self.plain;
-        let run = |on: &CkksEvaluator, given: &[&Rlwe]| match plain {
-            Some(plain) => on.call_with(op, given, plain, record),
-            None => on.call(op, given, record),
+        let ready = |on: &Evaluator<Ckks>, given: &[&Rlwe]| {
+            let program = on.record(op, given, record)?;
+            Ok(plain.map_or_else(|| (&program).into(), |x| Prepared::with_plain(&program, x)))
         };
         match self.long {
-            true => watched(py, self.on, None, |watch| self.run(Some(watch), run)),
-            false => brief(py, self.on, |_| self.run(None, run)),
+            true => watched(py, self.on, None, |step| self.run(step, ready)),
+            false => brief(py, self.on, |_| self.run(UNWATCHED, ready)),
         }
     }
 
@@ -271,19 +259,20 @@ impl Call<'_> {
 
     /// Runs a program that is prepared.
     pub(crate) fn ready(self, py: Python<'_>, ready: &Prepared) -> PyResult<Vec<Vector>> {
-        watched(py, self.on, None, |watch| self.run(Some(watch), |on, given| on.run(ready, given)))
+        watched(py, self.on, None, |step| self.run(step, |_, _| Ok(ready.clone())))
     }
 
     fn run(
         &self,
-        watch: Option<&Arc<Watch>>,
-        work: impl FnOnce(&CkksEvaluator, &[&Rlwe]) -> Result<Vec<Rlwe>>,
+        progress: Progress,
+        ready: impl FnOnce(&Evaluator<Ckks>, &[&Rlwe]) -> Result<Prepared>,
     ) -> Result<Vec<Vector>> {
         let opened = self.inputs.iter().map(|x| x.open()).collect::<Result<Vec<_>>>()?;
         let given: Vec<&Rlwe> = opened.iter().map(Arc::as_ref).collect();
         let none = || given.first().map(|x| Arc::new(CkksKeys::none(x.params(), x.key_id())));
         let keys = self.keys.cloned().or_else(none).ok_or_else(no_result)?;
-        let made = work(&evaluator(self.on, &keys, watch)?, &given)?;
+        let on = evaluator(self.on, &keys)?;
+        let made = on.run_with(ready(&on, &given)?, &given, progress)?;
         made.into_iter().map(|x| Vector::new(self.on, x)).collect()
     }
 }
@@ -297,7 +286,7 @@ pub(crate) fn run_lanes(
     lanes: &[Vec<&Vector>],
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<Vec<Vector>>> {
-    watched(py, on, progress, |watch| {
+    watched(py, on, progress, |step| {
         let mut results = Vec::with_capacity(lanes.len());
         let open = |x: &&Vector| x.open().map(Arc::unwrap_or_clone);
         let take = |lane: usize| lanes[lane].iter().map(open).collect();
@@ -306,13 +295,7 @@ pub(crate) fn run_lanes(
             results.push(kept.collect::<Result<Vec<_>>>()?);
             Ok(())
         };
-        let evaluator = evaluator(on, keys, Some(watch))?;
-        evaluator.run_each(ready, lanes.len(), take, give, &mut |done, all| match watch
-            .step(done, all)
-        {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
-        })?;
+        evaluator(on, keys)?.run_each(ready, lanes.len(), take, give, step)?;
         Ok(results)
     })
 }
@@ -322,9 +305,11 @@ pub(crate) fn watched<T: Send>(
     py: Python<'_>,
     on: &Shared,
     progress: Option<Py<PyAny>>,
-    work: impl FnOnce(&Arc<Watch>) -> Result<T> + Send,
+    work: impl FnOnce(Progress) -> Result<T> + Send,
 ) -> PyResult<T> {
-    supervised(py, progress, |watch| on.cpu.install(|| or_refused("becalm", || work(watch))))
+    supervised(py, progress, |watch| {
+        on.cpu.install(|| or_refused("becalm", || work(&|done, all| watch.step(done, all))))
+    })
 }
 
 fn no_result() -> Error {

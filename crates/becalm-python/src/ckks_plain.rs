@@ -156,12 +156,12 @@ impl CkksMatrix {
     /// Encodes it for ciphertexts at a level.
     fn encode(&self, py: Python<'_>, context: &CkksContext, level: usize) -> PyResult<CkksMap> {
         let on = &context.0;
-        let ready = watched(py, on, None, |watch| {
+        let ready = watched(py, on, None, |step| {
             let mut program = Program::new(&on.context);
             let x = program.input(level, self.matrix.slots())?;
             let y = self.record(&mut program, x)?;
             program.output(y)?;
-            prepared(on, &Arc::new(program), usize::MAX, watch)
+            prepared(on, &Arc::new(program), usize::MAX, step)
         })?;
         Ok(CkksMap(ready))
     }

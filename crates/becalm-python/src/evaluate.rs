@@ -8,7 +8,6 @@ use crate::program::Program;
 use becalm::backend::{self, Backend, Cpu, with_threads};
 use becalm::math::simd::Level;
 use pyo3::prelude::*;
-use std::ops::ControlFlow;
 
 /// An evaluation key, expanded on a machine.
 #[pyclass(frozen, module = "becalm._native")]
@@ -64,10 +63,7 @@ impl Evaluator {
         let program = program.now();
         let inputs = inputs.iter().map(ciphertext).collect::<PyResult<Vec<_>>>()?;
         let results = supervised(py, progress, |watch| {
-            self.0.run_with(&program, &inputs, &mut |done, of| match watch.step(done, of) {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(()),
-            })
+            self.0.run_with(&program, &inputs, &|done, of| watch.step(done, of))
         })?;
         Ok(results.into_iter().map(Lwe).collect())
     }

@@ -3,7 +3,7 @@
 use crate::call::{detached, guarded, supervised};
 use crate::ciphertext::trust;
 use becalm::backend::Backend;
-use becalm::job::{self, Event, GoOn, Loan, Next, Plan, Queue, Worker};
+use becalm::job::{self, Event, Loan, Next, Parts, Queue, Worker};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
@@ -49,8 +49,8 @@ impl Job {
         allow_insecure: bool,
     ) -> PyResult<Job> {
         let trust = trust(allow_insecure, None);
-        let plan = Plan { program, keys, slot_keys: vec![], inputs, chunk, verify, trust };
-        supervised(py, None, |_| plan.make(&folder)).map(Job::from)
+        let parts = Parts { program, keys, slot_keys: vec![], inputs, chunk, verify, trust };
+        supervised(py, None, |_| parts.make(&folder)).map(Job::from)
     }
 
     /// Opens the folder of a job.
@@ -188,11 +188,11 @@ impl JobRunner {
         threads: usize,
         allow_insecure: bool,
     ) -> PyResult<JobRunner> {
-        supervised(py, None, |_| {
+        supervised(py, None, |watch| {
             let job = job::Job::open(&folder)?;
+            let step = &|done, all| watch.step(done, all);
             let machine: Arc<dyn Backend> = job.machine(backend, threads)?;
-            let go_on: GoOn = Arc::new(|| true);
-            job::Runner::open(&job, machine.as_ref(), trust(allow_insecure, None), &go_on)
+            job::Runner::open(&job, machine.as_ref(), trust(allow_insecure, None), step)
         })
         .map(JobRunner)
     }
@@ -204,7 +204,8 @@ impl JobRunner {
 
     /// The results of a chunk, from its inputs.
     fn run(&self, py: Python<'_>, inputs: Vec<Vec<u8>>) -> PyResult<Vec<Py<PyBytes>>> {
-        let made = supervised(py, None, |watch| self.0.run(&inputs, &|| watch.wanted()));
+        let made =
+            supervised(py, None, |watch| self.0.run(&inputs, &|done, all| watch.step(done, all)));
         Ok(bytes(py, made?))
     }
 }

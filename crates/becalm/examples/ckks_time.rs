@@ -6,16 +6,17 @@
 //! memory. FORM: `low`, keys stay in a file and matrices are encoded when they are used; `budget=G`, so many GB for both;
 //! `packed` and `seeded`, keys in these forms; the peak is that of the server alone. Processor time changes less on a busy machine.
 
-use becalm::backend::{CkksEvaluator, CkksSetup, Cpu, MemoryBudget, Prepared};
+use becalm::UNWATCHED;
+use becalm::backend::{CkksSetup, Cpu, Evaluator, MemoryBudget, Prepared};
 use becalm::bootstrap::ckks::{Settings, Values, regular, sign, slots_first, sparse};
-use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm};
+use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
 use becalm::ckks::{Context, Needs, Work};
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
 use becalm::program::Operation;
 use becalm::program::rlwe::CkksProgram;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// Seconds of processor time so far: what the threads of the process have run, where the system tells.
@@ -134,7 +135,7 @@ fn made(
     let form = std::env::args().find(named).unwrap_or_default();
     for (name, packed) in [("packed", KeyForm::Packed), ("seeded", KeyForm::Seeded)] {
         if form == name {
-            let make = || context.keys_with(secret, needs, packed, None, |_, _| true);
+            let make = || context.keys_with(secret, needs, packed, None, UNWATCHED);
             return Ok((times.add(context, "keys", make)?, all));
         }
     }
@@ -168,10 +169,10 @@ fn bootstraps(
     println!("keys {:.3} GB in memory", keys.bytes() as f64 / 1e9);
     let cpu = Cpu::new(0)?;
     let ready = times.add(context, "encoded maps", || {
-        Prepared::new(&cpu, context, program, shares.matrices, &|_, _| true)
+        Prepared::new(&cpu, context, program, shares.matrices, UNWATCHED)
     })?;
     let on = CkksSetup::new(context, &Arc::new(keys)).within(shares.matrices);
-    let evaluator = CkksEvaluator::open(&cpu, on)?;
+    let evaluator = Evaluator::new(&cpu, on)?;
     // The first instruction of each wave stands for it.
     let waves = program.walk().waves;
     count_peak_from_here();
@@ -185,29 +186,43 @@ fn bootstraps(
         times.add(context, "decrypt", || context.decrypt(&y, &secret))?;
         times.add(context, "multiply", || evaluator.multiply(&y, &y))?;
         times.add(context, "rotate", || evaluator.rotate(&y, 1))?;
-        let mut began = Start::now(context);
+        let followed = Mutex::new((1, Start::now(context), &mut times));
         let whole = Start::now(context);
-        let outputs = evaluator.run_lanes(&ready, &[&inputs], &mut |done, _| {
+        let outputs = evaluator.run_lanes(&ready, &[&inputs], &|done, _| {
+            let mut followed = followed.lock().unwrap_or_else(PoisonError::into_inner);
+            let (next, began, times) = &mut *followed;
+            // Long instructions tell several times.
+            if done < *next {
+                return ControlFlow::Continue(());
+            }
+            *next = done + 1;
             let op = &program.ops()[waves[done - 1].ops[0]];
             let level = program.info(op.sources()[0]).map_or(0, |info| info.level);
-            let start = std::mem::replace(&mut began, Start::now(context));
+            let start = std::mem::replace(began, Start::now(context));
             times.since(context, &format!("  {} at {level}", op.name()), start);
             ControlFlow::Continue(())
         })?;
         times.since(context, "bootstrap", whole);
-        for y in &outputs[0] {
-            let got = context.decrypt(y, &secret)?;
-            let errors: Vec<f64> = got.iter().zip(&m).map(|(a, b)| (*a - *b).abs()).collect();
-            let ((mean, worst), level) = (bits(&errors), y.level());
-            println!(
-                "precision {mean:.2} bits in the mean, {worst:.2} at the worst, level {level}"
-            );
-        }
+        outputs[0].iter().try_for_each(|y| precision(context, &secret, y, &m))?;
     }
     times.print();
     if let Some(peak) = peak_memory() {
         println!("peak memory {peak:.2} GB");
     }
+    Ok(())
+}
+
+/// Prints the precision of a result.
+fn precision(
+    context: &Context,
+    secret: &CkksSecretKey,
+    y: &Rlwe,
+    m: &[Complex],
+) -> becalm::Result<()> {
+    let got = context.decrypt(y, secret)?;
+    let errors: Vec<f64> = got.iter().zip(m).map(|(a, b)| (*a - *b).abs()).collect();
+    let ((mean, worst), level) = (bits(&errors), y.level());
+    println!("precision {mean:.2} bits in the mean, {worst:.2} at the worst, level {level}");
     Ok(())
 }
 

@@ -11,12 +11,12 @@ use crate::cipher::{Encoding, Lwe, SecretKey};
 use crate::math::statistics::{Interval, Moments, clopper_pearson, normal_quantile};
 use crate::params::{Kind, ModulusSwitch, Noise, Order, TfheParams};
 use crate::program::{Program, Reg};
+use crate::progress::tell;
 use crate::tfhe::Table;
 use crate::tfhe::noise::{self, NoiseReport};
-use crate::{Error, Result};
+use crate::{Error, Progress, Result};
 use serde::Serialize;
 use std::borrow::Cow;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// How much to measure.
@@ -247,17 +247,13 @@ fn expected(p: &TfheParams) -> [(f64, f64, f64); 6] {
 /// # Errors
 /// [`Error::BadInput`] for fewer than two keys or no ciphertexts; [`Error::Interrupted`] if `progress` stops it; what key
 /// generation and evaluation refuse.
-pub fn measure(
-    params: &TfheParams,
-    effort: Effort,
-    progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
-) -> Result<Vec<Step>> {
+pub fn measure(params: &TfheParams, effort: Effort, progress: Progress) -> Result<Vec<Step>> {
     effort.require(2, "two keys or more, one ciphertext or more")?;
     let p = Arc::new(unclaimed(params));
     let setup = setup(&p)?;
     let mut all: Samples = vec![Vec::new(); STEPS.len()];
     for key in 0..effort.keys {
-        go_on(progress(key, effort.keys))?;
+        tell("measure noise", progress, key, effort.keys)?;
         let samples = sample(&p, &setup, effort.per_key.next_multiple_of(p.slots))?;
         all.iter_mut().zip(samples).for_each(|(all, one)| all.push(one));
     }
@@ -271,15 +267,6 @@ pub fn measure(
             Step { name, formula, least, mean, measured, normalised }
         })
         .collect())
-}
-
-fn go_on(flow: ControlFlow<()>) -> Result<()> {
-    match flow {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => {
-            Err(Error::interrupted("measure noise", "to finish", "a stop", "measure again"))
-        }
-    }
 }
 
 /// A set whose lookups fail often enough to be counted.
@@ -342,11 +329,7 @@ pub struct Failures {
 ///
 /// # Errors
 /// As [`measure`].
-pub fn failures(
-    inflated: &Inflated,
-    effort: Effort,
-    progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
-) -> Result<Failures> {
+pub fn failures(inflated: &Inflated, effort: Effort, progress: Progress) -> Result<Failures> {
     effort.require(1, "one key or more, one ciphertext or more")?;
     let coefficients = combination(inflated.params.max_norm2);
     let norm = coefficients.iter().map(|c| (c * c) as f64).sum::<f64>().sqrt();
@@ -355,7 +338,7 @@ pub fn failures(
     let (program, wanted, arguments) = trial(&p, inflated.values, &coefficients, count)?;
     let mut seen = 0;
     for key in 0..effort.keys {
-        go_on(progress(key, effort.keys))?;
+        tell("measure noise", progress, key, effort.keys)?;
         let secret = SecretKey::generate(&p, true)?;
         let evaluator = Evaluator::new(&Cpu::new(0)?, &secret.evaluation_key()?)?;
         let two = Encoding::padded(2)?;
@@ -407,10 +390,8 @@ fn trial(p: &Arc<TfheParams>, values: u64, coefficients: &[i64; 2], count: usize
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn quiet(_: usize, _: usize) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
+    use crate::UNWATCHED;
+    use std::ops::ControlFlow;
 
     const EFFORT: Effort = Effort { keys: 16, per_key: 16 };
 
@@ -420,7 +401,7 @@ mod tests {
         for name in ["toy_2_2", "toy_3_3_extended", "toy_2_2_extended_pbs_ks_p"] {
             let p = TfheParams::named(name).unwrap();
             let wrong = |only: &[&str]| -> Vec<&'static str> {
-                let steps = measure(p, EFFORT, &mut quiet).unwrap();
+                let steps = measure(p, EFFORT, UNWATCHED).unwrap();
                 let wrong = steps.iter().filter(|s| !s.agrees() && only.contains(&s.name));
                 wrong.map(|s| s.name).collect()
             };
@@ -435,7 +416,7 @@ mod tests {
         let p = TfheParams::named("toy_3_3_extended").unwrap();
         let inflated = inflate(p).unwrap();
         let agrees = |_| {
-            let f = failures(&inflated, Effort { keys: 16, per_key: 64 }, &mut quiet).unwrap();
+            let f = failures(&inflated, Effort { keys: 16, per_key: 64 }, UNWATCHED).unwrap();
             f.interval.contains(f.formula)
         };
         // One right formula in a hundred misses.
@@ -447,10 +428,10 @@ mod tests {
         let p = TfheParams::named("toy_3_3_extended").unwrap();
         let none = Effort { keys: 0, per_key: 1 };
         assert_eq!(
-            failures(&inflate(p).unwrap(), none, &mut quiet).unwrap_err().kind(),
+            failures(&inflate(p).unwrap(), none, UNWATCHED).unwrap_err().kind(),
             "bad_input"
         );
-        let steps = measure(p, EFFORT, &mut quiet).unwrap();
+        let steps = measure(p, EFFORT, UNWATCHED).unwrap();
         let mut planted = steps[4].clone();
         planted.formula /= 2.0;
         planted.least /= 2.0;
@@ -458,9 +439,9 @@ mod tests {
         assert_eq!(steps[0].histogram(9.0, 18).iter().sum::<usize>(), steps[0].measured.samples);
         let pairs = steps[4].quantiles(9);
         assert!((pairs[4].0).abs() < 1e-9 && pairs.windows(2).all(|w| w[0].1 <= w[1].1));
-        let one = measure(p, Effort { keys: 1, per_key: 1 }, &mut quiet);
+        let one = measure(p, Effort { keys: 1, per_key: 1 }, UNWATCHED);
         assert_eq!(one.unwrap_err().kind(), "bad_input");
-        let stopped = measure(p, EFFORT, &mut |_, _| ControlFlow::Break(()));
+        let stopped = measure(p, EFFORT, &|_, _| ControlFlow::Break(()));
         assert_eq!(stopped.unwrap_err().kind(), "interrupted");
     }
 }

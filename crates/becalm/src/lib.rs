@@ -15,10 +15,12 @@ pub mod laboratory;
 pub mod math;
 pub mod params;
 pub mod program;
+mod progress;
 pub mod security;
 pub mod tfhe;
 
 pub use error::{Detail, Error, MissingKey, MissingPurpose, Result};
+pub use progress::{Progress, UNWATCHED};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

@@ -1,7 +1,8 @@
 //! Claims hold behind every bootstrap for every message within the bound, not only for those of zero mean: twenty kinds of them. The usual
 //! bootstrap also runs many times in a row, and a search looks for a worse message. `--nocapture` prints what is measured.
 
-use becalm::backend::{CkksEvaluator, Cpu, Prepared};
+use becalm::UNWATCHED;
+use becalm::backend::{Ckks, CkksSetup, Cpu, Evaluator, Prepared};
 use becalm::bootstrap::ckks::{Settings, Values, regular, sign, slots_first, sparse};
 use becalm::cipher::file::Trust;
 use becalm::cipher::{CkksSecretKey, Rlwe};
@@ -48,7 +49,7 @@ fn kinds() -> Vec<(&'static str, Message)> {
 struct Bench {
     context: Arc<Context>,
     secret: CkksSecretKey,
-    evaluator: CkksEvaluator,
+    evaluator: Evaluator<Ckks>,
     ready: Prepared,
     slots: usize,
     level: usize,
@@ -81,8 +82,8 @@ impl Bench {
         let secret = context.secret_key().unwrap();
         let keys = Arc::new(context.keys(&secret, &program.needs()).unwrap());
         let cpu = Cpu::new(0).unwrap();
-        let ready = Prepared::new(&cpu, &context, &program, usize::MAX, &|_, _| true).unwrap();
-        let evaluator = CkksEvaluator::new(&cpu, &context, &keys).unwrap();
+        let ready = Prepared::new(&cpu, &context, &program, usize::MAX, UNWATCHED).unwrap();
+        let evaluator = Evaluator::new(&cpu, CkksSetup::new(&context, &keys)).unwrap();
         Bench { context, secret, evaluator, ready, slots, level, encryptions: 1 }
     }
 
@@ -317,7 +318,7 @@ fn two_iterations_within_a_program_keep_their_claim() {
     let context = Arc::new(Context::new(chain.params(), true).unwrap());
     let secret = context.secret_key().unwrap();
     let keys = Arc::new(context.keys(&secret, &program.needs()).unwrap());
-    let evaluator = CkksEvaluator::new(&Cpu::new(0).unwrap(), &context, &keys).unwrap();
+    let evaluator = Evaluator::new(&Cpu::new(0).unwrap(), CkksSetup::new(&context, &keys)).unwrap();
     let m: Vec<_> = (0..64).map(|j| Complex::from(fraction(j, 0.618_034))).collect();
     let x = context.encrypt_within(&m, 1.0, 4, &secret).unwrap();
     let y = evaluator.run(&Arc::new(program), &[&x]).unwrap().remove(0);

@@ -2,7 +2,8 @@
 //! `--nocapture` prints mean and worst bits of every case, keys, levels and processor time.
 
 use becalm::Result;
-use becalm::backend::{CkksEvaluator, CkksSetup, Cpu, MemoryBudget, Prepared};
+use becalm::UNWATCHED;
+use becalm::backend::{Ckks, CkksSetup, Cpu, Evaluator, MemoryBudget, Prepared};
 use becalm::bootstrap::ckks::{Settings, Values, regular, sign, slots_first, sparse};
 use becalm::cipher::{CkksKeys, KeyForm, Rlwe};
 use becalm::ckks::{Context, Needs};
@@ -11,6 +12,7 @@ use becalm::params::CkksParams;
 use becalm::program::rlwe::CkksProgram;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// Mean and least bits of the absolute error.
@@ -67,8 +69,8 @@ fn case(message: Message, slots: usize, above: usize, bits: (f64, f64)) -> Case 
     Case { message, slots, above, bits }
 }
 
-fn evaluator(context: &Arc<Context>, keys: CkksKeys) -> CkksEvaluator {
-    CkksEvaluator::new(&Cpu::new(0).unwrap(), context, &Arc::new(keys)).unwrap()
+fn evaluator(context: &Arc<Context>, keys: CkksKeys) -> Evaluator<Ckks> {
+    Evaluator::new(&Cpu::new(0).unwrap(), CkksSetup::new(context, &Arc::new(keys))).unwrap()
 }
 
 /// Runs the program on each case; its results are at `level`.
@@ -86,7 +88,7 @@ fn measure(
     assert_eq!(keys.bytes(), context.key_bytes(&needs), "the size is known before");
     let (evaluator, program) = (evaluator(&context, keys), Arc::new(program));
     let cpu = Cpu::new(0).unwrap();
-    let ready = Prepared::new(&cpu, &context, &program, usize::MAX, &|_, _| true).unwrap();
+    let ready = Prepared::new(&cpu, &context, &program, usize::MAX, UNWATCHED).unwrap();
     let cost = program.cost();
     println!(
         "{set}: {} rotations, keys {:.3} GB, maps {:.3} GB, {} key switches, {} transforms, registers {:.3} GB",
@@ -429,12 +431,12 @@ fn what_does_not_go_together_is_refused() {
     let fine = c.encrypt(&m, 3, &secret).unwrap();
     assert!(refusal(run(&[])).contains("1 ciphertexts"));
     assert!(refusal(run(&[&fine, &fine])).contains("1 ciphertexts"));
-    let mut steps = 0;
-    let stopped = evaluator.run_lanes(&program, &[&[&fine]], &mut |done, _| {
-        steps = done;
+    let steps = AtomicUsize::new(0);
+    let stopped = evaluator.run_lanes(&program, &[&[&fine]], &|done, _| {
+        steps.store(done, Ordering::Relaxed);
         if done == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    assert!(refusal(stopped).starts_with("interrupted") && steps == 2);
+    assert!(refusal(stopped).starts_with("interrupted") && steps.into_inner() == 2);
 }
 
 /// A bootstrap of few slots refuses a ciphertext of more, and one of another set any key.
@@ -458,13 +460,12 @@ fn less_memory_computes_the_same() {
     let c = toy();
     let program = sparse(&c, 32, &Settings::default()).unwrap();
     let secret = c.secret_key().unwrap();
-    let compact =
-        c.keys_with(&secret, &program.needs(), KeyForm::Seeded, None, |_, _| true).unwrap();
+    let compact = c.keys_with(&secret, &program.needs(), KeyForm::Seeded, None, UNWATCHED).unwrap();
     let path = std::env::temp_dir().join(format!("becalm-test-stream-{}", std::process::id()));
     c.write_keys(&compact, std::fs::File::create(&path).unwrap()).unwrap();
     let stored = c.open_keys(&path).unwrap();
     let keys = c.ready_keys(&compact, usize::MAX).unwrap();
-    let packed = c.load_keys_with(&path, KeyForm::Packed, |_, _| true).unwrap();
+    let packed = c.load_keys_with(&path, KeyForm::Packed, UNWATCHED).unwrap();
     let (ready, half) = (keys.bytes(), c.ready_keys(&stored, keys.bytes() / 2).unwrap());
     assert_eq!((ready, stored.bytes()), (c.ready_bytes(&compact), 0));
     assert!(ready / 4 < half.bytes() && half.bytes() <= ready / 2, "{} of {ready}", half.bytes());
@@ -472,15 +473,14 @@ fn less_memory_computes_the_same() {
     assert!(compact.bytes() < ready * 2 / 5, "{} of {ready}", compact.bytes());
     let (cpu, program) = (Cpu::new(0).unwrap(), Arc::new(program));
     let [keys, stored, compact, half, packed] = [keys, stored, compact, half, packed].map(Arc::new);
-    let bytes_within =
-        |bytes| Prepared::new(&cpu, &c, &program, bytes, &|_, _| true).unwrap().bytes();
+    let bytes_within = |bytes| Prepared::new(&cpu, &c, &program, bytes, UNWATCHED).unwrap().bytes();
     let matrices = bytes_within(usize::MAX);
     let half_of_them = bytes_within(matrices / 2);
     assert!(bytes_within(0) == 0 && (1..=matrices / 2).contains(&half_of_them));
     let x = c.encrypt(&Message::Ramp.values(32), 0, &secret).unwrap();
     let run = |keys: &Arc<CkksKeys>, bytes| {
         let on = CkksSetup::new(&c, keys).within(bytes);
-        let made = CkksEvaluator::open(&cpu, on).unwrap().run(&program, &[&x]).unwrap();
+        let made = Evaluator::new(&cpu, on).unwrap().run(&program, &[&x]).unwrap();
         c.ciphertext_to_bytes(&made[0]).unwrap()
     };
     let all = run(&keys, usize::MAX);

@@ -1,7 +1,7 @@
 //! Keys of CKKS before any is made: the set and the keys for a need, their cost, and keys that would fit instead.
 //! Files of keys that an older version wrote.
 
-use becalm::backend::{CkksEvaluator, Cpu};
+use becalm::backend::{CkksSetup, Cpu, Evaluator};
 use becalm::bootstrap::ckks::{
     KEY_SIZES, KeyPlan, Kind, Offer, Settings, Values, Wish, regular, said, set_for,
 };
@@ -218,8 +218,9 @@ fn notes_come_back() {
 fn a_missing_key_is_named_in_data() {
     let context = Arc::new(Context::new(toy(), true).unwrap());
     let secret = context.secret_key().unwrap();
-    let opened =
-        |keys| CkksEvaluator::new(&Cpu::new(0).unwrap(), &context, &Arc::new(keys)).unwrap();
+    let opened = |keys| {
+        Evaluator::new(&Cpu::new(0).unwrap(), CkksSetup::new(&context, &Arc::new(keys))).unwrap()
+    };
     let evaluator = opened(context.keys(&secret, &Needs::default().rotate([1], 2)).unwrap());
     let x = context.encrypt(&vec![0.5.into(); 2048], 3, &secret).unwrap();
     let missing = |error: Error| error.detail().missing;

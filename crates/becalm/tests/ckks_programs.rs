@@ -1,7 +1,7 @@
 //! Recorded CKKS programs: every instruction computes what it says, files bring programs back or are refused, and what the
 //! recorder refuses.
 
-use becalm::backend::{CkksEvaluator, CkksSetup, Cpu};
+use becalm::backend::{Ckks, CkksSetup, Cpu, Evaluator};
 use becalm::bootstrap::ckks::{Settings, Values, regular, sign, slots_first, sparse};
 use becalm::cipher::file::Trust;
 use becalm::cipher::{CkksKeys, Rlwe};
@@ -13,6 +13,7 @@ use becalm::program::{Operation, Reg};
 use becalm::{Error, Result};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -20,8 +21,8 @@ fn toy() -> Arc<Context> {
     Arc::new(Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap())
 }
 
-fn evaluator(context: &Arc<Context>, keys: CkksKeys) -> CkksEvaluator {
-    CkksEvaluator::new(&Cpu::new(0).unwrap(), context, &Arc::new(keys)).unwrap()
+fn evaluator(context: &Arc<Context>, keys: CkksKeys) -> Evaluator<Ckks> {
+    Evaluator::new(&Cpu::new(0).unwrap(), CkksSetup::new(context, &Arc::new(keys))).unwrap()
 }
 
 const TOY: Trust = Trust { allow_insecure: true, limit: 1 << 30 };
@@ -420,7 +421,7 @@ fn an_evaluator_serves_a_parallel_loop() {
     let secret = context.secret_key().unwrap();
     let cpu = Cpu::new(2).unwrap();
     let keys = Arc::new(context.keys(&secret, &Default::default()).unwrap());
-    let evaluator = CkksEvaluator::new(&cpu, &context, &keys).unwrap();
+    let evaluator = Evaluator::new(&cpu, CkksSetup::new(&context, &keys)).unwrap();
     let x = context.encrypt(&message(0.3), 3, &secret).unwrap();
     let alone = bytes(&context, &evaluator.square(&x).unwrap());
     let squares = || (0..32).into_par_iter().map(|_| evaluator.square(&x).unwrap());
@@ -453,10 +454,13 @@ fn a_run_stops_within_an_instruction() {
     let mut stops = 0;
     for at in 0.. {
         let asked = AtomicUsize::new(0);
-        let go_on = move || asked.fetch_add(1, Ordering::Relaxed) != at;
-        let on = CkksSetup::new(&context, &keys).asking(go_on);
-        let evaluator = CkksEvaluator::open(&Cpu::new(0).unwrap(), on).unwrap();
-        match evaluator.run(&program, &[&x]) {
+        let evaluator =
+            Evaluator::new(&Cpu::new(0).unwrap(), CkksSetup::new(&context, &keys)).unwrap();
+        let stop = |_, _| match asked.fetch_add(1, Ordering::Relaxed) {
+            asked if asked == at => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        };
+        match evaluator.run_lanes(&program, &[&[&x]], &stop) {
             Err(e) => {
                 assert_eq!(e.kind(), "interrupted", "{e}");
                 stops += 1;

@@ -1,7 +1,8 @@
 //! The standard sets of every ring from N = 2^12 to 2^17, at their own size; N = 2^17 in `make test-full`, its chain in a small
 //! ring otherwise. `--nocapture` prints what is measured.
 
-use becalm::backend::{CkksEvaluator, CkksSetup, Cpu};
+use becalm::UNWATCHED;
+use becalm::backend::{Ckks, CkksSetup, Cpu, Evaluator};
 use becalm::bootstrap::ckks::{Settings, Values, regular, slots_first, sparse};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
 use becalm::ckks::{Context, Needs};
@@ -50,9 +51,9 @@ impl World {
     }
 
     /// With encoded matrices of at most `bytes`.
-    fn evaluator(&self, bytes: usize) -> CkksEvaluator {
+    fn evaluator(&self, bytes: usize) -> Evaluator<Ckks> {
         let on = CkksSetup::new(&self.context, &self.keys).within(bytes);
-        CkksEvaluator::open(&Cpu::new(0).unwrap(), on).unwrap()
+        Evaluator::new(&Cpu::new(0).unwrap(), on).unwrap()
     }
 
     /// The error is within the claim of the ciphertext, not much below it, and leaves at least so many bits.
@@ -229,7 +230,7 @@ fn full_size_bootstrap_of_n17_keeps_the_values() {
     let secret = context.secret_key().unwrap();
     let start = Instant::now();
     let keys =
-        context.keys_with(&secret, &program.needs(), KeyForm::Seeded, None, |_, _| true).unwrap();
+        context.keys_with(&secret, &program.needs(), KeyForm::Seeded, None, UNWATCHED).unwrap();
     let (made, full) =
         (keys.bytes() as f64 / 1e9, context.key_bytes(&program.needs()) as f64 / 1e9);
     println!("keys {made:.2} GB of {full:.2} in {:.1} s", start.elapsed().as_secs_f64());

@@ -1,7 +1,7 @@
 //! Tables of packed integers: exact for every integer in every place, over many tables in a row, and refused where they might not be.
 
-use becalm::Error;
-use becalm::backend::{Backend, CkksEvaluator, Cpu, Prepared, Reference};
+use becalm::{Error, UNWATCHED};
+use becalm::backend::{Backend, Ckks, CkksSetup, Cpu, Evaluator, Prepared, Reference};
 use becalm::bootstrap::ckks::{KeyPlan, Kind, Settings, Wish, tables};
 use becalm::cipher::file::Trust;
 use becalm::cipher::{CkksSecretKey, Rlwe};
@@ -14,7 +14,7 @@ use std::sync::{Arc, LazyLock};
 struct World {
     context: Arc<Context>,
     secret: CkksSecretKey,
-    server: CkksEvaluator,
+    server: Evaluator<Ckks>,
 }
 
 impl World {
@@ -24,7 +24,8 @@ impl World {
         let plan = KeyPlan::new(context.params(), &Wish::default()).unwrap();
         assert_eq!(plan.wish().kinds, [Kind::Table]);
         let keys = Arc::new(context.keys(&secret, &plan.needs()).unwrap());
-        let server = CkksEvaluator::new(&Cpu::new(0).unwrap(), &context, &keys).unwrap();
+        let server =
+            Evaluator::new(&Cpu::new(0).unwrap(), CkksSetup::new(&context, &keys)).unwrap();
         World { context, secret, server }
     }
 
@@ -119,7 +120,7 @@ fn a_table_agrees_with_the_reference() {
     let x = context.encrypt_integers(&values, 2, &secret).unwrap();
     let machines: [&dyn Backend; 2] = [&Reference, &Cpu::new(1).unwrap()];
     for machine in machines {
-        let server = CkksEvaluator::new(machine, &context, &keys).unwrap();
+        let server = Evaluator::new(machine, CkksSetup::new(&context, &keys)).unwrap();
         for (y, table) in server.run(&program, &[&x]).unwrap().iter().zip(&all) {
             let wanted: Vec<u64> = values.iter().map(|v| table[*v as usize]).collect();
             assert_eq!(context.decrypt_integers(y, &secret).unwrap(), wanted);
@@ -133,7 +134,7 @@ fn tables_share_matrices() {
     let (world, cpu) = (&*TOY, Cpu::new(0).unwrap());
     let program = |bits: u32| world.program(bits, &[(0..1 << bits).rev().collect()]);
     let prepare =
-        |bytes| Prepared::new(&cpu, &world.context, &program(3), bytes, &|_, _| true).unwrap();
+        |bytes| Prepared::new(&cpu, &world.context, &program(3), bytes, UNWATCHED).unwrap();
     let (whole, half) = (prepare(usize::MAX), prepare(prepare(usize::MAX).bytes() / 2));
     let x = world.encrypt(&[0, 5, 7], 3);
     let double = world.program(3, &[(0..8).map(|m| 2 * m % 8).collect()]);
@@ -162,7 +163,7 @@ fn sums_are_exact() {
         let thrice = p.multiple(r[0], -3)?;
         Ok(vec![sum, difference, negative, thrice])
     };
-    let made = world.server.call("add", &[&x, &y, &public], record).unwrap();
+    let made = world.server.call_many(&[&x, &y, &public], record).unwrap();
     let zip = |f: fn(u64, u64) -> u64| -> Vec<u64> {
         a.iter().zip(&b).map(|(a, b)| f(*a, *b) % 16).collect()
     };
@@ -208,7 +209,7 @@ fn failures_come_as_predicted_and_are_refused() {
         let record = |p: &mut CkksProgram, r: &[becalm::program::Reg]| {
             Ok(vec![p.multiple(r[0], 1 << log2)?])
         };
-        Ok::<_, Error>(world.server.call("multiply", &[&zeros], record)?.remove(0))
+        Ok::<_, Error>(world.server.call_many(&[&zeros], record)?.remove(0))
     };
     assert!(inflated(20).is_ok());
     assert_eq!(inflated(33).err().map(|e| e.kind()), Some("too_noisy"));

@@ -3,7 +3,7 @@
 mod machines;
 
 use becalm::Error;
-use becalm::backend::{Backend, Cpu, Cuda, Evaluator, Reference};
+use becalm::backend::{Backend, Cpu, Cuda, Evaluator, Reference, Tfhe, TfheSetup};
 use becalm::cipher::{Encoding, EvaluationKey, KeyRole, Lwe, RowSums, SecretKey};
 use becalm::math::Modulus;
 use becalm::params::TfheParams;
@@ -57,7 +57,7 @@ fn agree(keys: &Keys, run: impl Fn(&Evaluator) -> Lwe) -> Vec<u64> {
     let values = keys.secret.decrypt(&wanted).unwrap();
     let mut kinds = BTreeSet::new();
     for (name, backend) in machines::backends() {
-        if backend.accepts(p).is_err() {
+        if backend.runs::<Tfhe>().unwrap().accepts(p).is_err() {
             continue;
         }
         kinds.insert(backend.info().name);
@@ -241,7 +241,8 @@ fn what_does_not_fit_the_slots_is_refused() {
     assert_eq!(classic.pack_key().unwrap_err().kind(), "wrong_params");
     // A part that was not opened.
     let bare = keys.secret.evaluation_key().unwrap();
-    let without = Evaluator::for_needs(&Cpu::new(1).unwrap(), &bare, &[Need::Pack].into());
+    let without =
+        Evaluator::new(&Cpu::new(1).unwrap(), TfheSetup::new(&bare, &[Need::Pack].into()));
     assert_eq!(without.err().map(|e| e.kind()), Some("wrong_key"));
 }
 

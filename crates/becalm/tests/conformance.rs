@@ -5,7 +5,8 @@
 mod machines;
 
 use becalm::Error;
-use becalm::backend::{self, Backend, Cpu, Cuda, Evaluator, Reference};
+use becalm::UNWATCHED;
+use becalm::backend::{self, Backend, Cpu, Cuda, Evaluator, Reference, TfheSetup};
 use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Glwe, KeyRole, Lwe, RowSums, SecretKey};
 use becalm::math::Modulus;
 use becalm::params::{Kind, Order, TfheParams};
@@ -29,7 +30,10 @@ fn runs(backend: &dyn Backend, program: &Program) -> bool {
     // The emulators of GPUs take a second or so for this together.
     let small = program.cost().bootstraps as f64 * program.params().cost() < 4e6;
     let affordable = small || backend.info().name != "cuda";
-    affordable && program.ops().iter().all(|op| backend.supports(op, program.params()))
+    affordable
+        && backend
+            .tfhe()
+            .is_some_and(|runs| program.ops().iter().all(|op| runs.supports(op, program.params())))
 }
 
 fn toy_sets() -> Vec<&'static TfheParams> {
@@ -368,17 +372,21 @@ fn waves_out_of_range_are_refused() {
         if !runs(backend.as_ref(), &program) {
             continue;
         }
-        let mut session = backend.open(&keys.evaluation, &program.needs()).unwrap();
+        let mut session = backend
+            .tfhe()
+            .unwrap()
+            .open(TfheSetup::new(&keys.evaluation, &program.needs()))
+            .unwrap();
         for lanes in [1, 2] {
-            session.load(program.clone(), walk.clone(), lanes).unwrap();
+            session.load(program.clone(), walk.clone(), lanes, UNWATCHED).unwrap();
             let words = &x.words()[..lanes * x.width()];
             for asked in [0..waves + 1, waves + 1..waves + 2, waves..usize::MAX] {
                 session.write(a, 0, words).unwrap();
-                let run = session.run(asked.clone()).and_then(|()| session.wait());
+                let run = session.run(asked.clone(), UNWATCHED).and_then(|()| session.wait());
                 assert_eq!(run.map_err(|e| e.kind()), Err("bad_input"), "{asked:?} on {name}");
             }
             session.write(a, 0, words).unwrap();
-            session.run(0..waves).unwrap();
+            session.run(0..waves, UNWATCHED).unwrap();
             assert!(session.read(y, 0..lanes).is_ok(), "{name}");
         }
     }

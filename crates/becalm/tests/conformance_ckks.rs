@@ -5,18 +5,21 @@
 mod machines;
 
 use becalm::Result;
-use becalm::backend::{Backend, CkksEvaluator, CkksSetup, Cpu, Info, Loaded, Reference, Session};
+use becalm::backend::{
+    Backend, Ckks, CkksSetup, Cpu, Evaluator, Info, Loaded, Reference, Runs, Session,
+};
 use becalm::bootstrap::ckks::{Settings, regular};
-use becalm::cipher::{CkksKeys, CkksSecretKey, EvaluationKey, KeyForm, Rlwe};
+use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
 use becalm::ckks::{Chebyshev, Context, Matrix};
 use becalm::math::complex::Complex;
 use becalm::math::simd::Level;
-use becalm::params::{CkksBootstrap, CkksParams, Kind, NOISE_STD, TfheParams};
+use becalm::params::{CkksBootstrap, CkksParams, Kind, NOISE_STD};
 use becalm::program::rlwe::{CkksOp, CkksProgram, CkksWalk};
-use becalm::program::{Ckks, Need, Op, Operation, Reg};
+use becalm::program::{Operation, Reg};
+use becalm::{Progress, UNWATCHED};
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex};
 
 /// N, as small as the transforms allow with a few tiles: the reference takes N² steps for a product.
 const LOG2_DEGREE: u32 = 8;
@@ -216,7 +219,7 @@ impl World {
         let context = Arc::new(Context::new(params, true).unwrap());
         let secret = context.secret_key().unwrap();
         let needs = program.needs();
-        let keys = context.keys_with(&secret, &needs, form, None, |_, _| true).unwrap();
+        let keys = context.keys_with(&secret, &needs, form, None, UNWATCHED).unwrap();
         World { context, secret, keys: Arc::new(keys) }
     }
 
@@ -241,8 +244,8 @@ impl World {
     ) -> Vec<Vec<Rlwe>> {
         let lanes: Vec<Vec<&Rlwe>> = lanes.iter().map(|inputs| inputs.iter().collect()).collect();
         let lanes: Vec<&[&Rlwe]> = lanes.iter().map(Vec::as_slice).collect();
-        let server = CkksEvaluator::new(backend, context, &self.keys).unwrap();
-        server.run_lanes(program, &lanes, &mut |_, _| ControlFlow::Continue(())).unwrap()
+        let server = Evaluator::new(backend, CkksSetup::new(context, &self.keys)).unwrap();
+        server.run_lanes(program, &lanes, UNWATCHED).unwrap()
     }
 
     fn words(&self, x: &Rlwe) -> [Vec<u8>; 2] {
@@ -339,7 +342,7 @@ fn every_instruction_agrees_with_the_reference() {
     for params in SETS.iter() {
         let contexts = contexts(params);
         let machines = machines::backends().into_iter();
-        let machines: Vec<_> = machines.filter(|(_, b)| b.accepts_ckks(params).is_ok()).collect();
+        let machines: Vec<_> = machines.filter(|(_, b)| b.ckks().is_some()).collect();
         for (program, cases) in programs(&contexts[0].1) {
             let world = World::new(params, &program);
             let (inputs, program) = (world.inputs(&program), Arc::new(program));
@@ -380,8 +383,7 @@ fn keys_and_matrices_of_every_form_agree_with_the_reference() {
         let wanted = world.run(&Reference, &world.context, &program, &inputs[..1]);
         let lane: Vec<&Rlwe> = inputs[0].iter().collect();
         let cpu = Cpu::new(2).unwrap();
-        let server =
-            CkksEvaluator::open(&cpu, CkksSetup::new(&context, &world.keys).within(0)).unwrap();
+        let server = Evaluator::new(&cpu, CkksSetup::new(&context, &world.keys).within(0)).unwrap();
         let got = server.run(&program, &lane).unwrap();
         assert_eq!(compare(&world, &program, &cases, [&got, &wanted[0]]), Ok(()), "{form:?}");
     }
@@ -408,16 +410,14 @@ impl Backend for Planted {
         Cpu::new(1).unwrap().info()
     }
 
-    fn supports(&self, _op: &Op, _params: &TfheParams) -> bool {
-        false
+    fn ckks(&self) -> Option<&dyn Runs<Ckks>> {
+        Some(self)
     }
+}
 
-    fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
-        Cpu::new(1)?.open(keys, needs)
-    }
-
-    fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
-        let (inner, Planted { at, plant }) = (Cpu::new(1)?.open_ckks(keys)?, self);
+impl Runs<Ckks> for Planted {
+    fn open(&self, setup: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
+        let (inner, Planted { at, plant }) = (Cpu::new(1)?.open(setup)?, self);
         let (at, plant) = (*at, *plant);
         Ok(Box::new(PlantedSession { inner, at, plant, wrong: at, waves: [0; 2] }))
     }
@@ -429,13 +429,14 @@ impl Session<Ckks> for PlantedSession {
         program: Arc<CkksProgram>,
         walk: Arc<CkksWalk>,
         lanes: usize,
+        progress: Progress,
     ) -> Result<Loaded<Ckks>> {
         let mut planted = (*program).clone();
         self.wrong = (self.plant)(&mut planted, self.at);
         planted.output(self.wrong)?;
         let own = Arc::new(planted.walk());
         self.waves = [walk.waves.len(), own.waves.len()];
-        self.inner.load(Arc::new(planted), own, lanes)?;
+        self.inner.load(Arc::new(planted), own, lanes, progress)?;
         Ok(Loaded { program, walk, lanes })
     }
 
@@ -447,10 +448,10 @@ impl Session<Ckks> for PlantedSession {
         self.inner.read(if at == self.at { self.wrong } else { at }, lanes)
     }
 
-    fn run(&mut self, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>, progress: Progress) -> Result<()> {
         let [given, own] = self.waves;
         let end = if waves.end == given { own } else { waves.end };
-        self.inner.run(waves.start..end)
+        self.inner.run(waves.start..end, progress)
     }
 }
 
@@ -498,19 +499,19 @@ fn waves_out_of_range_are_refused() {
     let waves = walk.waves.len();
     let reference: Box<dyn Backend> = Box::new(Reference);
     let all = machines::backends().into_iter().chain([("reference".to_string(), reference)]);
-    for (name, backend) in all.filter(|(_, b)| b.accepts_ckks(SETS[2]).is_ok()) {
+    for (name, backend) in all.filter(|(_, b)| b.ckks().is_some()) {
         let setup = CkksSetup::new(&context, &world.keys);
-        let mut session = backend.open_ckks(setup).unwrap();
+        let mut session = backend.ckks().unwrap().open(setup).unwrap();
         for count in [1, 2] {
             let words: Vec<Rlwe> = lanes[..count].iter().map(|lane| lane[0].clone()).collect();
-            session.load(p.clone(), walk.clone(), count).unwrap();
+            session.load(p.clone(), walk.clone(), count, UNWATCHED).unwrap();
             for asked in [0..waves + 1, waves + 1..waves + 2, waves..usize::MAX] {
                 session.write(x, 0, &words).unwrap();
-                let run = session.run(asked.clone()).and_then(|()| session.wait());
+                let run = session.run(asked.clone(), UNWATCHED).and_then(|()| session.wait());
                 assert_eq!(run.map_err(|e| e.kind()), Err("bad_input"), "{asked:?} on {name}");
             }
             session.write(x, 0, &words).unwrap();
-            session.run(0..waves).unwrap();
+            session.run(0..waves, UNWATCHED).unwrap();
             assert!(session.read(y, 0..count).is_ok(), "{name}");
         }
     }
@@ -525,9 +526,9 @@ fn a_machine_without_ckks_refuses_its_keys() {
     let keys = Arc::new(context.keys(&secret, &Default::default()).unwrap());
     let mut refused = 0;
     for (name, backend) in machines::backends() {
-        let opened = CkksEvaluator::new(backend.as_ref(), &context, &keys);
-        match backend.accepts_ckks(params) {
-            Ok(()) => assert!(opened.is_ok(), "{name}"),
+        let opened = Evaluator::new(backend.as_ref(), CkksSetup::new(&context, &keys));
+        match backend.runs::<Ckks>() {
+            Ok(_) => assert!(opened.is_ok(), "{name}"),
             Err(e) => {
                 assert_eq!(
                     (e.kind(), opened.err().map(|e| e.kind())),
@@ -551,15 +552,16 @@ fn a_run_can_be_stopped_and_repeated() {
     p.output(y).unwrap();
     let world = World::new(SETS[2], &p);
     let (inputs, p) = (world.inputs(&p), Arc::new(p));
-    let server = CkksEvaluator::new(&Cpu::new(1).unwrap(), &context, &world.keys).unwrap();
+    let server =
+        Evaluator::new(&Cpu::new(1).unwrap(), CkksSetup::new(&context, &world.keys)).unwrap();
     let lane: Vec<&Rlwe> = inputs[0].iter().collect();
-    let mut told = vec![];
-    let stopped = server.run_lanes(&p, &[&lane], &mut |done, all| {
-        told.push((done, all));
+    let told = Mutex::new(vec![]);
+    let stopped = server.run_lanes(&p, &[&lane], &|done, all| {
+        told.lock().unwrap().push((done, all));
         ControlFlow::Break(())
     });
     assert_eq!(stopped.err().map(|e| e.kind()), Some("interrupted"));
-    assert_eq!(told, [(1, 2)]);
+    assert_eq!(told.into_inner().unwrap(), [(1, 2)]);
     let [first, second] = [0, 1].map(|_| server.run(&p, &lane).unwrap());
     assert_eq!(world.words(&first[0]), world.words(&second[0]));
     let other = World::new(SETS[2], &p);
@@ -586,7 +588,7 @@ fn a_bootstrap_within_a_program_keeps_the_values() {
     let (inputs, program) = (world.inputs(&program), Arc::new(program));
     let machines = machines::backends().into_iter();
     let noise = bootstrap.noise().unwrap();
-    for (name, machine) in machines.filter(|(_, b)| b.accepts_ckks(SETS[0]).is_ok()) {
+    for (name, machine) in machines.filter(|(_, b)| b.ckks().is_some()) {
         let y = world.run(machine.as_ref(), &world.context, &program, &inputs[..1]).remove(0);
         assert!(y[0].level() > 1 && y[0].error() >= noise, "{name}");
         let got = world.context.decrypt(&y[0], &world.secret).unwrap();

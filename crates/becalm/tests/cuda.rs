@@ -2,7 +2,8 @@
 #![cfg(feature = "cuda")]
 
 use becalm::Error;
-use becalm::backend::{self, Auto, Backend, Cuda, Evaluator, by_name};
+use becalm::UNWATCHED;
+use becalm::backend::{self, Auto, Backend, Cuda, Evaluator, Keys, Runs, TfheSetup, by_name};
 use becalm::cipher::{EvaluationKey, SecretKey};
 use becalm::params::TfheParams;
 use becalm::program::{Need, Operation, Program};
@@ -99,18 +100,22 @@ fn too_little_memory_is_said_before() {
     let needs = Need::all_of(&keys);
     let bytes = Cuda::key_memory(&keys, &needs).unwrap().total();
     let small = Arc::new(Emulated::new(0).with(|info| info.memory = bytes - 1));
-    refused(cuda(std::slice::from_ref(&small)).open(&keys, &needs), "memory", "GB free");
+    refused(
+        cuda(std::slice::from_ref(&small)).open(TfheSetup::new(&keys, &needs)),
+        "memory",
+        "GB free",
+    );
     assert_eq!(small.work(), (0, 0), "something was sent before");
     // Room for the key but not for a large batch.
     let large = Arc::new(Emulated::new(0).with(|info| info.memory = 2 * bytes));
-    let mut session = cuda(&[large]).open(&keys, &needs).unwrap();
+    let mut session = cuda(&[large]).open(TfheSetup::new(&keys, &needs)).unwrap();
     let mut program = Program::new(keys.params().clone());
     let x = program.input(becalm::cipher::Encoding::of(keys.params()));
     let y = program.linear(&[(2, x)], 0).unwrap();
     program.output(y).unwrap();
     let walk = Arc::new(program.walk(&[0.0]).unwrap());
     let lanes = (bytes / 1000) as usize;
-    refused(session.load(Arc::new(program), walk, lanes), "memory", "GB free");
+    refused(session.load(Arc::new(program), walk, lanes, UNWATCHED), "memory", "GB free");
 }
 
 /// A program of one lookup.
@@ -131,20 +136,22 @@ fn all_that_a_program_takes_is_asked_for_at_once() {
     let lanes = 40;
     let of = || Arc::new(Emulated::new(0).with(|info| info.memory = 16 << 20));
     let roomy = of();
-    let mut session = cuda(std::slice::from_ref(&roomy)).open(&keys, &needs).unwrap();
+    let mut session =
+        cuda(std::slice::from_ref(&roomy)).open(TfheSetup::new(&keys, &needs)).unwrap();
     let before = roomy.free_memory().unwrap();
-    session.load(program.clone(), walk.clone(), lanes).unwrap();
+    session.load(program.clone(), walk.clone(), lanes, UNWATCHED).unwrap();
     let (key, all) = (roomy.info().memory - before, before - roomy.free_memory().unwrap());
     // Allocations are counted in units of 256 bytes, and the last of three is one unit too large. The rest of the memory is taken away
     // afterwards.
     let small = of();
-    let mut session = cuda(std::slice::from_ref(&small)).open(&keys, &needs).unwrap();
+    let mut session =
+        cuda(std::slice::from_ref(&small)).open(TfheSetup::new(&keys, &needs)).unwrap();
     let away = small.info().memory - key - (all - 256);
     small.allocate(away).unwrap();
     let pieces = small.allocations();
-    refused(session.load(program.clone(), walk.clone(), lanes), "memory", "GB free");
+    refused(session.load(program.clone(), walk.clone(), lanes, UNWATCHED), "memory", "GB free");
     assert_eq!(small.allocations(), pieces, "something was allocated before");
-    session.load(program, walk, lanes / 2).unwrap();
+    session.load(program, walk, lanes / 2, UNWATCHED).unwrap();
 }
 
 /// A launch that the driver refuses leaves registers that cannot be read, and the wave can be run again; one that it refuses
@@ -159,21 +166,22 @@ fn a_refused_launch_leaves_no_result() {
     let out = program.outputs()[0];
     // As it is, then recorded, then replayed.
     let run = |gpu: Arc<Emulated>| {
-        let mut session = cuda(std::slice::from_ref(&gpu)).open(&keys, &needs).unwrap();
+        let mut session =
+            cuda(std::slice::from_ref(&gpu)).open(TfheSetup::new(&keys, &needs)).unwrap();
         let (opened, mut failures, mut words, mut recorded) = (gpu.put(), 0, vec![], 0..0);
         for _ in 0..3 {
-            session.load(program.clone(), walk.clone(), 5).unwrap();
+            session.load(program.clone(), walk.clone(), 5, UNWATCHED).unwrap();
             session.write(program.inputs()[0], 0, input.words()).unwrap();
             for (w, wave) in walk.waves.iter().enumerate() {
                 let (before, begun) = (gpu.put(), gpu.begun());
-                if let Err(e) = session.run(w..w + 1) {
+                if let Err(e) = session.run(w..w + 1, UNWATCHED) {
                     assert_eq!(e.kind(), "device", "{e}");
                     failures += 1;
                     let ops = wave.ops.iter().map(|i| &program.ops()[*i]);
                     for reg in ops.flat_map(|op| op.results()) {
                         refused(session.read(*reg, 0..1), "bad_input", "");
                     }
-                    session.run(w..w + 1).unwrap();
+                    session.run(w..w + 1, UNWATCHED).unwrap();
                 }
                 if gpu.begun() > begun {
                     recorded = before + 1..gpu.put() + 1;
@@ -318,7 +326,7 @@ fn auto_hides_no_defect() {
     let evaluator = Evaluator::new(&auto(Emulated::new(0).mortal(opened)), &keys).unwrap();
     refused(evaluator.bootstrap(&ct, &table), "device", "told to go");
     let missing = [Need::SlotMap(0)].into_iter().collect();
-    refused(auto(Emulated::new(0)).open(&keys, &missing), "wrong_key", "");
+    refused(auto(Emulated::new(0)).open(TfheSetup::new(&keys, &missing)), "wrong_key", "");
 }
 
 /// Before keys are made, and without opening anything.
@@ -386,7 +394,7 @@ fn a_gpu_without_clusters_refuses_what_only_a_cluster_holds() {
     params.lwe_dimension = 4;
     let keys = SecretKey::generate(&params, true).unwrap().evaluation_key().unwrap();
     let old = Emulated::new(0).with(|info| (info.capability, info.shared) = ((8, 0), 163 << 10));
-    let result = cuda(&[Arc::new(old)]).open(&keys, &Need::all_of(&keys));
+    let result = cuda(&[Arc::new(old)]).open((&keys).setup());
     refused(result, "unsupported", "clusters");
 }
 
@@ -407,7 +415,7 @@ fn columns_larger_than_shared_memory_rotate() {
     for (capability, shared) in [((8, 0), 163 << 10), ((9, 0), 99 << 10)] {
         let small =
             Emulated::new(0).with(|info| (info.capability, info.shared) = (capability, shared));
-        let refusal = cuda(&[Arc::new(small)]).open(&keys, &Need::all_of(&keys));
+        let refusal = cuda(&[Arc::new(small)]).open((&keys).setup());
         refused(refusal, "unsupported", "shared memory");
     }
 }
@@ -502,11 +510,11 @@ fn auto_says_what_the_gpu_says() {
     let input = secret.encrypt(&[1, 2, 3, 0, 1]).unwrap();
     let walk = Arc::new(program.walk(&[input.noise_variance()]).unwrap());
     let remark = |backend: &Auto| {
-        let mut session = backend.open(&keys, &needs).unwrap();
+        let mut session = backend.tfhe().unwrap().open(TfheSetup::new(&keys, &needs)).unwrap();
         for _ in 0..2 {
-            session.load(program.clone(), walk.clone(), 5).unwrap();
+            session.load(program.clone(), walk.clone(), 5, UNWATCHED).unwrap();
             session.write(program.inputs()[0], 0, input.words()).unwrap();
-            session.run(0..walk.waves.len()).unwrap();
+            session.run(0..walk.waves.len(), UNWATCHED).unwrap();
         }
         session.remark()
     };

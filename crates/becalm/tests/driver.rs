@@ -3,7 +3,10 @@
 #![cfg(all(feature = "cuda", target_os = "linux"))]
 
 use becalm::Error;
-use becalm::backend::{Backend, Cpu, Cuda, Evaluator, Session, by_name, gpus, nvrtc, require};
+use becalm::UNWATCHED;
+use becalm::backend::{
+    Backend, Cpu, Cuda, Evaluator, Keys, Runs, Session, TfheSetup, by_name, gpus, nvrtc, require,
+};
 use becalm::cipher::{Encoding, EvaluationKey, Lwe, SecretKey};
 use becalm::params::TfheParams;
 use becalm::program::{Need, Program};
@@ -246,10 +249,10 @@ impl Work {
     fn run(&self, session: &mut dyn Session, watch: &Watch, hasty: bool) -> Vec<u64> {
         let noise = self.input.noise_variance();
         let walk = Arc::new(self.program.walk(&[noise]).unwrap());
-        session.load(self.program.clone(), walk.clone(), 5).unwrap();
+        session.load(self.program.clone(), walk.clone(), 5, UNWATCHED).unwrap();
         let before = watch.waits();
         session.write(self.program.inputs()[0], 0, self.input.words()).unwrap();
-        session.run(0..walk.waves.len()).unwrap();
+        session.run(0..walk.waves.len(), UNWATCHED).unwrap();
         assert_eq!(watch.waits(), before, "the host waited for a write or a run");
         watch.hasty(hasty);
         let words = session.read(self.program.outputs()[0], 0..5).unwrap();
@@ -308,7 +311,7 @@ fn stages() {
     let emulated = Cuda::with_devices(vec![Arc::new(Emulated::new(0)) as _]).unwrap();
     let wanted = work.on(&emulated, 1).unwrap().remove(0);
     let cuda = Cuda::new().unwrap();
-    let mut session = cuda.open(&work.keys, &needs).unwrap();
+    let mut session = cuda.open(TfheSetup::new(&work.keys, &needs)).unwrap();
     assert_eq!((watch.alive()[8], session.remark()), (1, None));
     // A result that is taken before it has come.
     assert!(work.run(session.as_mut(), &watch, true) != wanted, "a read too early was not found");
@@ -319,7 +322,7 @@ fn stages() {
     drop(session);
     // A key that is overwritten while it is on its way.
     watch.hasty(true);
-    let mut session = cuda.open(&work.keys, &needs).unwrap();
+    let mut session = cuda.open(TfheSetup::new(&work.keys, &needs)).unwrap();
     watch.hasty(false);
     assert!(work.run(session.as_mut(), &watch, false) != wanted, "a write too early was not found");
     drop((session, cuda));
@@ -335,7 +338,7 @@ fn does_without() {
     let emulated = Cuda::with_devices(vec![Arc::new(Emulated::new(0)) as _]).unwrap();
     let wanted = work.on(&emulated, 1).unwrap().remove(0);
     let cuda = Cuda::new().unwrap();
-    let session = cuda.open(&work.keys, &Need::all_of(&work.keys)).unwrap();
+    let session = cuda.open((&work.keys).setup()).unwrap();
     let remark = session.remark().unwrap();
     assert!(
         remark.contains("page-locked")

@@ -1,17 +1,18 @@
 //! Jobs as folders: results equal to one machine's, damage found, secrets refused, claims taken over, wrong results found.
 
-use becalm::backend::{CkksEvaluator, Cpu, Evaluator};
+use becalm::backend::{CkksSetup, Cpu, Evaluator};
 use becalm::cipher::file::{Kind, Trust};
 use becalm::cipher::{Lwe, SecretKey};
 use becalm::ckks::Context;
-use becalm::job::{Event, GoOn, Job, Next, Plan, Queue, Runner, Worked, Worker};
+use becalm::job::{Event, Job, Next, Parts, Queue, Runner, Worked, Worker};
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, TfheParams};
 use becalm::program::Program;
 use becalm::program::rlwe::CkksProgram;
 use becalm::tfhe::Table;
-use becalm::{Error, Result};
+use becalm::{Error, Result, UNWATCHED};
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +33,7 @@ fn folder(name: &str) -> Folder {
 }
 
 /// A job of `lanes` squares in chunks of two, and the bytes that one machine makes of them.
-fn prepared(folder: &Path, set: &str, lanes: u64) -> (Plan, Vec<u8>) {
+fn prepared(folder: &Path, set: &str, lanes: u64) -> (Parts, Vec<u8>) {
     let secret = SecretKey::generate(TfheParams::named(set).unwrap(), true).unwrap();
     let keys = secret.evaluation_key().unwrap();
     let x = secret.encrypt(&(0..lanes).map(|i| i % 16).collect::<Vec<_>>()).unwrap();
@@ -48,7 +49,7 @@ fn prepared(folder: &Path, set: &str, lanes: u64) -> (Plan, Vec<u8>) {
     let evaluator = Evaluator::new(&Cpu::new(1).unwrap(), &keys).unwrap();
     let program = Arc::new(program);
     let whole = evaluator.run(&program, &[x.into()]).unwrap()[0].to_bytes().unwrap();
-    let plan = Plan {
+    let parts = Parts {
         program: program.to_bytes().unwrap(),
         keys: key_file,
         slot_keys: vec![],
@@ -57,11 +58,7 @@ fn prepared(folder: &Path, set: &str, lanes: u64) -> (Plan, Vec<u8>) {
         verify: 0.0,
         trust: Trust::insecure(),
     };
-    (plan, whole)
-}
-
-fn always() -> GoOn {
-    Arc::new(|| true)
+    (parts, whole)
 }
 
 fn worker(name: &str, lease: u64) -> Worker {
@@ -70,7 +67,7 @@ fn worker(name: &str, lease: u64) -> Worker {
 }
 
 fn work(job: &Job, worker: &Worker) -> Result<Worked> {
-    job.work(&Cpu::new(1)?, worker, &always(), &mut |_| {})
+    job.work(&Cpu::new(1)?, worker, UNWATCHED, &mut |_| {})
 }
 
 fn collected(job: &Job, folder: &Path) -> Result<Vec<u8>> {
@@ -87,8 +84,8 @@ fn files(folder: &Path) -> usize {
 fn workers_at_once_make_the_bytes_of_one_machine() {
     for (set, exact) in [("toy_2_2", false), ("toy_2_2_p", true)] {
         let f = folder(&format!("at-once-{set}"));
-        let (plan, whole) = prepared(&f.0, set, 21);
-        let job = plan.make(f.0.join("job")).unwrap();
+        let (parts, whole) = prepared(&f.0, set, 21);
+        let job = parts.make(f.0.join("job")).unwrap();
         assert_eq!((job.chunks(), job.lanes(), job.exact()), (11, 21, exact));
         let job = Job::open(job.folder()).unwrap();
         let names = ["a", "b", "c"];
@@ -105,7 +102,7 @@ fn workers_at_once_make_the_bytes_of_one_machine() {
         assert_eq!((files(&f.0.join("job/out")), files(&f.0.join("job/claims"))), (11, 0));
         assert!(collected(&job, &f.0).unwrap() == whole, "{set}");
         let verified =
-            job.verify(&Cpu::new(1).unwrap(), 1.0, false, Trust::insecure(), &always()).unwrap();
+            job.verify(&Cpu::new(1).unwrap(), 1.0, false, Trust::insecure(), UNWATCHED).unwrap();
         assert_eq!((verified.equal, verified.incomparable), (11, 0));
         let status = job.status().unwrap();
         assert_eq!((status.done, status.left, status.claimed), (11, 0, 0));
@@ -124,7 +121,7 @@ fn ckks_lanes_make_the_bytes_of_one_machine() {
     let keys = Arc::new(context.keys(&secret, &program.needs()).unwrap());
     let key_file = f.0.join("keys");
     context.write_keys(&keys, fs::File::create(&key_file).unwrap()).unwrap();
-    let evaluator = CkksEvaluator::new(&Cpu::new(1).unwrap(), &context, &keys).unwrap();
+    let evaluator = Evaluator::new(&Cpu::new(1).unwrap(), CkksSetup::new(&context, &keys)).unwrap();
     let program = Arc::new(program);
     let (mut inputs, mut wanted) = (vec![], vec![]);
     for lane in 0..3 {
@@ -138,7 +135,7 @@ fn ckks_lanes_make_the_bytes_of_one_machine() {
     }
     let trust = Trust::insecure();
     let program = program.to_bytes().unwrap();
-    let plan = Plan {
+    let parts = Parts {
         program,
         keys: key_file,
         slot_keys: vec![],
@@ -147,7 +144,7 @@ fn ckks_lanes_make_the_bytes_of_one_machine() {
         verify: 0.0,
         trust,
     };
-    let job = plan.make(f.0.join("job")).unwrap();
+    let job = parts.make(f.0.join("job")).unwrap();
     assert_eq!((job.chunks(), job.files(), job.exact()), (2, 3, true));
     work(&job, &worker("a", 60_000)).unwrap();
     let out: Vec<PathBuf> = (0..3).map(|i| f.0.join(format!("y{i}"))).collect();
@@ -155,26 +152,26 @@ fn ckks_lanes_make_the_bytes_of_one_machine() {
     for (path, wanted) in out.iter().zip(&wanted) {
         assert!(fs::read(path).unwrap() == *wanted, "{}", path.display());
     }
-    assert_eq!(job.verify(&Cpu::new(1).unwrap(), 1.0, false, trust, &always()).unwrap().equal, 2);
+    assert_eq!(job.verify(&Cpu::new(1).unwrap(), 1.0, false, trust, UNWATCHED).unwrap().equal, 2);
 }
 
 /// A claim that nobody renews is taken over, whatever its bytes are; one that changes is left alone.
 #[test]
 fn only_a_claim_that_does_not_change_is_taken_over() {
     let f = folder("claims");
-    let (plan, whole) = prepared(&f.0, "toy_2_2", 4);
-    let job = plan.make(f.0.join("job")).unwrap();
+    let (parts, whole) = prepared(&f.0, "toy_2_2", 4);
+    let job = parts.make(f.0.join("job")).unwrap();
     let dead = f.0.join("job/claims/000000");
     fs::write(&dead, "").unwrap();
     let worked = work(&job, &worker("a", 50)).unwrap();
     assert_eq!((worked.finished, worked.taken_over), (2, 1));
     assert!(collected(&job, &f.0).unwrap() == whole);
     // Again, with a claim that somebody renews: the worker waits until it is given back.
-    let job = plan.make(f.0.join("other")).unwrap();
+    let job = parts.make(f.0.join("other")).unwrap();
     let held = f.0.join("other/claims/000001");
     fs::write(&held, "0").unwrap();
     let mut waits = 0;
-    let worked = job.work(&Cpu::new(1).unwrap(), &worker("a", 600_000), &always(), &mut |event| {
+    let worked = job.work(&Cpu::new(1).unwrap(), &worker("a", 600_000), UNWATCHED, &mut |event| {
         if *event == Event::Waiting {
             waits += 1;
             fs::write(&held, waits.to_string()).unwrap();
@@ -190,14 +187,17 @@ fn only_a_claim_that_does_not_change_is_taken_over() {
 #[test]
 fn a_stopped_worker_gives_its_chunk_back() {
     let f = folder("stopped");
-    let (plan, _) = prepared(&f.0, "toy_2_2", 4);
-    let job = plan.make(f.0.join("job")).unwrap();
+    let (parts, _) = prepared(&f.0, "toy_2_2", 4);
+    let job = parts.make(f.0.join("job")).unwrap();
     // The first question comes before the claim, the next in the middle of the chunk.
     let asked = std::sync::atomic::AtomicUsize::new(0);
-    let go_on: GoOn = Arc::new(move || asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) < 1);
+    let stop = |_, all| match asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+        0 if all == job.chunks() => ControlFlow::Continue(()),
+        _ => ControlFlow::Break(()),
+    };
     let mut seen = vec![];
     let note = &mut |event: &Event| seen.push(event.clone());
-    let stopped = job.work(&Cpu::new(1).unwrap(), &worker("a", 60_000), &go_on, note).unwrap_err();
+    let stopped = job.work(&Cpu::new(1).unwrap(), &worker("a", 60_000), &stop, note).unwrap_err();
     assert!(matches!(stopped, Error::Interrupted(_)), "{stopped}");
     assert_eq!(seen, [Event::Claimed(0)]);
     assert_eq!((files(&f.0.join("job/claims")), files(&f.0.join("job/out"))), (0, 0));
@@ -207,8 +207,8 @@ fn a_stopped_worker_gives_its_chunk_back() {
 #[test]
 fn damage_is_found() {
     let f = folder("damage");
-    let (plan, whole) = prepared(&f.0, "toy_2_2", 4);
-    let job = plan.make(f.0.join("job")).unwrap();
+    let (parts, whole) = prepared(&f.0, "toy_2_2", 4);
+    let job = parts.make(f.0.join("job")).unwrap();
     let keys = fs::read_dir(job.folder()).unwrap().map(|e| e.unwrap().file_name().into_string());
     let keys = keys.map(|name| name.unwrap()).find(|name| name.starts_with("keys-")).unwrap();
     for name in [keys.as_str(), "program.becalm", "job.json"] {
@@ -222,7 +222,7 @@ fn damage_is_found() {
         each_damage(&job.folder().join(name), || collected(&job, &f.0).map(drop));
     }
     each_damage(&job.folder().join("out/000001/000000.becalm"), || {
-        job.verify(&Cpu::new(1)?, 1.0, false, Trust::insecure(), &always()).map(drop)
+        job.verify(&Cpu::new(1)?, 1.0, false, Trust::insecure(), UNWATCHED).map(drop)
     });
     // The remedy works: the damaged results were moved away, and the chunk is computed again.
     fs::write(f.0.join("job/out/000001/000000.becalm"), "").unwrap();
@@ -238,8 +238,8 @@ fn damage_is_found() {
 #[test]
 fn a_damaged_chunk_does_not_hold_up_the_others() {
     let f = folder("chunk");
-    let (plan, whole) = prepared(&f.0, "toy_2_2", 6);
-    let job = plan.make(f.0.join("job")).unwrap();
+    let (parts, whole) = prepared(&f.0, "toy_2_2", 6);
+    let job = parts.make(f.0.join("job")).unwrap();
     let path = f.0.join("job/in/000001/000000.becalm");
     let good = fs::read(&path).unwrap();
     for (times, bad) in
@@ -266,8 +266,8 @@ fn a_damaged_chunk_does_not_hold_up_the_others() {
 #[test]
 fn a_damaged_record_is_computed_again() {
     let f = folder("record");
-    let (plan, whole) = prepared(&f.0, "toy_2_2", 6);
-    let job = plan.make(f.0.join("job")).unwrap();
+    let (parts, whole) = prepared(&f.0, "toy_2_2", 6);
+    let job = parts.make(f.0.join("job")).unwrap();
     work(&job, &worker("a", 60_000)).unwrap();
     let record = f.0.join("job/out/000001/done.json");
     let text = fs::read_to_string(&record).unwrap();
@@ -287,24 +287,24 @@ fn a_damaged_record_is_computed_again() {
 #[test]
 fn a_hanging_worker_loses_its_chunk() {
     let f = folder("hanging");
-    let (plan, whole) = prepared(&f.0, "toy_2_2", 4);
-    let job = plan.make(f.0.join("job")).unwrap();
+    let (parts, whole) = prepared(&f.0, "toy_2_2", 4);
+    let job = parts.make(f.0.join("job")).unwrap();
     let (hangs, hung) = std::sync::mpsc::channel();
     let (end, ended) = std::sync::mpsc::channel::<()>();
     let asked = std::sync::atomic::AtomicUsize::new(0);
     let ended = std::sync::Mutex::new(ended);
-    let go_on: GoOn = Arc::new(move || {
+    let hang = move |_, _| {
         // The second question comes in the middle of the first chunk.
         if asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 1 {
             hangs.send(()).unwrap();
             let _ = ended.lock().unwrap().recv();
         }
-        true
-    });
+        ControlFlow::Continue(())
+    };
     let first = {
         let (job, patience) = (job.clone(), Duration::from_millis(300));
         let worker = Worker { patience, ..worker("hanging", 100) };
-        std::thread::spawn(move || job.work(&Cpu::new(1).unwrap(), &worker, &go_on, &mut |_| {}))
+        std::thread::spawn(move || job.work(&Cpu::new(1).unwrap(), &worker, &hang, &mut |_| {}))
     };
     hung.recv().unwrap();
     let second = work(&job, &worker("second", 100)).unwrap();
@@ -319,16 +319,16 @@ fn a_hanging_worker_loses_its_chunk() {
 #[test]
 fn a_worker_that_differs_is_left_out() {
     let f = folder("quorum");
-    let (plan, whole) = prepared(&f.0, "toy_2_2_p", 12);
-    let plan = Plan { verify: 1.0, ..plan };
-    let job = plan.make(f.0.join("job")).unwrap();
+    let (parts, whole) = prepared(&f.0, "toy_2_2_p", 12);
+    let parts = Parts { verify: 1.0, ..parts };
+    let job = parts.make(f.0.join("job")).unwrap();
     let machine = Cpu::new(1).unwrap();
-    let runner = Runner::open(&job, &machine, Trust::insecure(), &always()).unwrap();
+    let runner = Runner::open(&job, &machine, Trust::insecure(), UNWATCHED).unwrap();
     let (liar, mut queue) = (worker("liar", 60_000), Queue::new(job.clone()));
     for _ in 0..2 {
         let Next::Chunk(loan) = queue.next(&liar, &runner.class()).unwrap() else { panic!() };
         let inputs = job.inputs(loan.chunk(), u64::MAX).unwrap();
-        let mut made = runner.run(&inputs, &|| true).unwrap();
+        let mut made = runner.run(&inputs, UNWATCHED).unwrap();
         *made[0].last_mut().unwrap() ^= 1;
         let chunk = loan.chunk();
         assert_eq!(job.finish(loan, &runner.class(), &made).unwrap(), Event::Finished(chunk));
@@ -391,8 +391,8 @@ fn sealed(text: &str) -> String {
 #[test]
 fn a_worker_that_writes_wrong_results_is_named() {
     let f = folder("wrong");
-    let (plan, _) = prepared(&f.0, "toy_2_2_p", 4);
-    let job = plan.make(f.0.join("job")).unwrap();
+    let (parts, _) = prepared(&f.0, "toy_2_2_p", 4);
+    let job = parts.make(f.0.join("job")).unwrap();
     work(&job, &Worker { once: true, ..worker("honest", 60_000) }).unwrap();
     work(&job, &worker("liar", 60_000)).unwrap();
     // The second chunk gets the results of the first, with records that fit them.
@@ -406,7 +406,7 @@ fn a_worker_that_writes_wrong_results_is_named() {
     fs::write(second.join("done.json"), lie).unwrap();
     collected(&job, &f.0).unwrap();
     let found =
-        job.verify(&Cpu::new(1).unwrap(), 1.0, false, Trust::insecure(), &always()).unwrap();
+        job.verify(&Cpu::new(1).unwrap(), 1.0, false, Trust::insecure(), UNWATCHED).unwrap();
     assert_eq!((found.equal, found.differing.len()), (1, 1));
     assert_eq!((found.differing[0].chunk, found.differing[0].worker.as_str()), (1, "liar"));
     // A record of another chunk, or of another job, is none of this one.
@@ -417,15 +417,15 @@ fn a_worker_that_writes_wrong_results_is_named() {
     let other = sealed(&text(&first).replace("\"class\":\"exact\"", "\"class\":\"abacus\""));
     fs::write(first.join("done.json"), other).unwrap();
     let found =
-        job.verify(&Cpu::new(1).unwrap(), 1.0, false, Trust::insecure(), &always()).unwrap();
+        job.verify(&Cpu::new(1).unwrap(), 1.0, false, Trust::insecure(), UNWATCHED).unwrap();
     assert_eq!((found.equal, found.incomparable), (0, 1));
 }
 
 #[test]
 fn manifests_that_lie_are_refused() {
     let f = folder("manifest");
-    let (plan, _) = prepared(&f.0, "toy_2_2", 4);
-    let job = plan.make(f.0.join("job")).unwrap();
+    let (parts, _) = prepared(&f.0, "toy_2_2", 4);
+    let job = parts.make(f.0.join("job")).unwrap();
     let path = f.0.join("job/job.json");
     let good = fs::read_to_string(&path).unwrap();
     for (from, to) in [
@@ -483,23 +483,23 @@ fn headed(kind: Kind) -> Vec<u8> {
 #[test]
 fn every_other_kind_of_file_is_refused_and_secrets_above_all() {
     let f = folder("kinds");
-    let (plan, _) = prepared(&f.0, "toy_2_2", 2);
+    let (parts, _) = prepared(&f.0, "toy_2_2", 2);
     let wrong = f.0.join("wrong");
     let secret = [Kind::SecretKey, Kind::CkksSecretKey, Kind::CkksKeyShare, Kind::CkksPartial];
     for kind in Kind::ALL {
         let bytes = headed(kind);
         fs::write(&wrong, &bytes).unwrap();
         let places = [
-            (Kind::Program, Plan { program: bytes, ..plan.clone() }),
-            (Kind::EvaluationKey, Plan { keys: wrong.clone(), ..plan.clone() }),
-            (Kind::SlotKey, Plan { slot_keys: vec![wrong.clone()], ..plan.clone() }),
+            (Kind::Program, Parts { program: bytes, ..parts.clone() }),
+            (Kind::EvaluationKey, Parts { keys: wrong.clone(), ..parts.clone() }),
+            (Kind::SlotKey, Parts { slot_keys: vec![wrong.clone()], ..parts.clone() }),
             (
                 Kind::Lwe,
-                Plan { inputs: vec![plan.inputs[0].clone(), wrong.clone()], ..plan.clone() },
+                Parts { inputs: vec![parts.inputs[0].clone(), wrong.clone()], ..parts.clone() },
             ),
         ];
-        for (wanted, plan) in places {
-            let Err(error) = plan.make(f.0.join("job")) else { panic!("{kind} for {wanted}") };
+        for (wanted, parts) in places {
+            let Err(error) = parts.make(f.0.join("job")) else { panic!("{kind} for {wanted}") };
             // A program of CKKS wants other keys: those are refused then.
             if kind != wanted && (wanted, kind) != (Kind::Program, Kind::CkksProgram) {
                 assert!(matches!(error, Error::BadInput(_)), "{kind} for {wanted}: {error}");

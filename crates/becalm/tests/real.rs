@@ -1,7 +1,7 @@
 //! Functions of real numbers: their errors over their domains, the levels that they say, and what encrypted vectors make of them.
 
 use becalm::apps::real::{self, Aim, Bootstraps, Function};
-use becalm::backend::{CkksEvaluator, Cpu};
+use becalm::backend::{CkksSetup, Cpu, Evaluator};
 use becalm::bootstrap::ckks::{KeyPlan, Wish};
 use becalm::ckks::{Chain, Context};
 use becalm::math::complex::Complex;
@@ -211,7 +211,7 @@ fn encrypted(f: &Function, level: usize, vectors: &[Vec<f64>]) -> (Vec<Vec<f64>>
     results.iter().for_each(|reg| program.output(*reg).unwrap());
     let secret = context.secret_key().unwrap();
     let keys = Arc::new(context.keys(&secret, &program.needs()).unwrap());
-    let evaluator = CkksEvaluator::new(&Cpu::new(0).unwrap(), &context, &keys).unwrap();
+    let evaluator = Evaluator::new(&Cpu::new(0).unwrap(), CkksSetup::new(&context, &keys)).unwrap();
     let values = |x: &Vec<f64>| x.iter().map(|x| Complex::from(*x)).collect::<Vec<_>>();
     let given: Vec<_> =
         vectors.iter().map(|x| context.encrypt(&values(x), level, &secret).unwrap()).collect();

@@ -1,17 +1,18 @@
 //! Several machines as one: they share lanes, or the instructions of wide waves, and results do not depend on it.
 
-use becalm::backend::{Backend, CkksEvaluator, CkksSetup, Cpu, Evaluator, Info, Loaded, Reference};
-use becalm::backend::{Processor, Session, Several};
-use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, SecretKey};
+use becalm::backend::{
+    Backend, Ckks, CkksSetup, Cpu, Evaluator, Family, Info, Keys, Loaded, Processor,
+};
+use becalm::backend::{Reference, Runs, Session, Several, Tfhe};
+use becalm::cipher::{Ciphertext, Encoding, SecretKey};
 use becalm::ckks::Context;
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, TfheParams};
 use becalm::program::rlwe::CkksProgram;
-use becalm::program::{Ckks, Family, Need, Op, Program, Reg};
+use becalm::program::{Program, Reg};
 use becalm::tfhe::Table;
-use becalm::{Error, Result};
-use std::collections::BTreeSet;
-use std::ops::{ControlFlow, Range};
+use becalm::{Error, Progress, Result, UNWATCHED};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -50,22 +51,22 @@ impl Backend for Counted {
         Info { best_batch: 4, ..self.inner.info() }
     }
 
-    fn supports(&self, op: &Op, params: &TfheParams) -> bool {
-        self.inner.supports(op, params)
+    fn tfhe(&self) -> Option<&dyn Runs<Tfhe>> {
+        self.inner.tfhe().map(|_| self as _)
     }
 
-    fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
-        let inner = self.inner.open(keys, needs)?;
-        let (counts, room) = (self.counts.clone(), self.room);
-        Ok(Box::new(CountedSession { inner, counts, room, walk: None }))
+    fn ckks(&self) -> Option<&dyn Runs<Ckks>> {
+        self.inner.ckks().map(|_| self as _)
+    }
+}
+
+impl<F: Family> Runs<F> for Counted {
+    fn accepts(&self, params: &F::Params) -> Result<()> {
+        self.inner.runs::<F>()?.accepts(params)
     }
 
-    fn accepts_ckks(&self, params: &CkksParams) -> Result<()> {
-        self.inner.accepts_ckks(params)
-    }
-
-    fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
-        let inner = self.inner.open_ckks(keys)?;
+    fn open(&self, setup: F::Setup) -> Result<Box<dyn Session<F>>> {
+        let inner = self.inner.runs::<F>()?.open(setup)?;
         let (counts, room) = (self.counts.clone(), self.room);
         Ok(Box::new(CountedSession { inner, counts, room, walk: None }))
     }
@@ -81,6 +82,7 @@ impl<F: Family> Session<F> for CountedSession<F> {
         program: Arc<F::Program>,
         walk: Arc<F::Walk>,
         lanes: usize,
+        progress: Progress,
     ) -> Result<Loaded<F>> {
         if lanes > self.room {
             let (wanted, got) = (format!("{lanes} lanes"), format!("room for {}", self.room));
@@ -88,7 +90,7 @@ impl<F: Family> Session<F> for CountedSession<F> {
         }
         self.counts.lanes.fetch_add(lanes, Ordering::Relaxed);
         self.walk = Some(walk.clone());
-        self.inner.load(program, walk, lanes)
+        self.inner.load(program, walk, lanes, progress)
     }
 
     fn write(&mut self, at: Reg, lane: usize, words: &[F::Word]) -> Result<()> {
@@ -102,11 +104,11 @@ impl<F: Family> Session<F> for CountedSession<F> {
         Ok(words)
     }
 
-    fn run(&mut self, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>, progress: Progress) -> Result<()> {
         let walk = self.walk.as_ref().unwrap();
         let ops = F::waves(walk)[waves.clone()].iter().map(|wave| wave.ops.len());
         self.counts.ops.fetch_add(ops.sum(), Ordering::Relaxed);
-        self.inner.run(waves)
+        self.inner.run(waves, progress)
     }
 }
 
@@ -220,7 +222,7 @@ fn machines_that_do_not_share_waves_share_lanes() {
     let mixed: Vec<Box<dyn Backend>> =
         vec![Box::new(Processor::default()), Box::new(Cpu::new(1).unwrap())];
     let program = Arc::new(wide(&secret));
-    if !program.ops().iter().all(|op| mixed[0].supports(op, params)) {
+    if !program.ops().iter().all(|op| mixed[0].tfhe().unwrap().supports(op, params)) {
         panic!("the processor does not run {}", params.name);
     }
     let server = Evaluator::new(&Several::new(mixed).unwrap(), &keys).unwrap();
@@ -255,14 +257,13 @@ fn machines_share_lanes_of_ckks() {
             context.encrypt(&values, 3, &secret).unwrap()
         })
         .collect();
-    let alone = CkksEvaluator::new(&Cpu::new(1).unwrap(), &context, &keys).unwrap();
+    let alone = Evaluator::new(&Cpu::new(1).unwrap(), CkksSetup::new(&context, &keys)).unwrap();
     for (lanes, room) in [(1, usize::MAX), (2, usize::MAX), (5, usize::MAX), (5, 1)] {
         let (machine, counts) = several(cpus(2), room);
-        let server = CkksEvaluator::new(&machine, &context, &keys).unwrap();
+        let server = Evaluator::new(&machine, CkksSetup::new(&context, &keys)).unwrap();
         let arguments: Vec<[&_; 1]> = inputs[..lanes].iter().map(|x| [x]).collect();
         let arguments: Vec<&[&_]> = arguments.iter().map(|x| x.as_slice()).collect();
-        let found =
-            server.run_lanes(&program, &arguments, &mut |_, _| ControlFlow::Continue(())).unwrap();
+        let found = server.run_lanes(&program, &arguments, UNWATCHED).unwrap();
         for (found, x) in found.iter().zip(&inputs) {
             let wanted = alone.run(&program, &[x]).unwrap();
             assert_eq!(found.len(), 2);
@@ -294,9 +295,9 @@ fn words_that_fit_no_lanes_are_refused() {
         ("reference", Box::new(Reference)),
     ];
     for (name, machine) in machines {
-        let mut session = machine.open(&keys, &Need::all_of(&keys)).unwrap();
+        let mut session = machine.tfhe().unwrap().open((&keys).setup()).unwrap();
         let (x, words) = (program.inputs()[0], secret.encrypt(&[1, 2, 3]).unwrap());
-        session.load(program.clone(), walk.clone(), 3).unwrap();
+        session.load(program.clone(), walk.clone(), 3, UNWATCHED).unwrap();
         let width = words.words().len() / 3;
         for (at, lane, words) in [
             (x, 1, words.words()),
@@ -309,7 +310,7 @@ fn words_that_fit_no_lanes_are_refused() {
         }
         session.write(x, 0, words.words()).unwrap();
         // The other inputs are empty.
-        let refused = session.run(0..walk.waves.len()).unwrap_err();
+        let refused = session.run(0..walk.waves.len(), UNWATCHED).unwrap_err();
         assert_eq!(refused.kind(), "bad_input", "{name}: {refused}");
         for lanes in [2..4, 0..usize::MAX] {
             let refused = session.read(x, lanes).unwrap_err();

@@ -4,7 +4,8 @@ use super::child::{Answer, Ready};
 use super::logistic::Regression;
 use crate::rows::Clock;
 use anyhow::{Context as _, Result, bail};
-use becalm::backend::{CkksEvaluator, Cpu, Prepared};
+use becalm::UNWATCHED;
+use becalm::backend::{Ckks, CkksSetup, Cpu, Evaluator, Prepared};
 use becalm::bootstrap::ckks::{KEY_SIZES, Settings, Values, regular, sign, slots_first, sparse};
 use becalm::cipher::{CkksSecretKey, Rlwe};
 use becalm::ckks::Context;
@@ -135,7 +136,7 @@ fn message(kind: &str, n: usize) -> Vec<Complex> {
 struct Ours {
     context: Arc<Context>,
     secret: CkksSecretKey,
-    evaluator: CkksEvaluator,
+    evaluator: Evaluator<Ckks>,
     ready: Prepared,
 }
 
@@ -289,8 +290,8 @@ pub fn serve(name: &str, toy: bool) -> Result<()> {
     let start = Instant::now();
     let keys = cpu.install(|| context.keys(&secret, &needs))?;
     let keygen_seconds = start.elapsed().as_secs_f64();
-    let evaluator = CkksEvaluator::new(&Cpu::new(1)?, &context, &Arc::new(keys))?;
-    let ready_program = Prepared::new(&cpu, &context, &program, usize::MAX, &|_, _| true)?;
+    let evaluator = Evaluator::new(&Cpu::new(1)?, CkksSetup::new(&context, &Arc::new(keys)))?;
+    let ready_program = Prepared::new(&cpu, &context, &program, usize::MAX, UNWATCHED)?;
     drop(cpu);
     let slots = program.inputs().first().and_then(|r| program.info(*r)).map_or(0, |i| i.slots);
     let ready = Ready {
@@ -319,7 +320,7 @@ fn converse(mut ours: Ours, ready: &Ready) -> Result<()> {
                 Ok(Ok(made)) => {
                     cpu = made;
                     let keys = ours.evaluator.keys();
-                    ours.evaluator = CkksEvaluator::new(&cpu, &ours.context, keys)?;
+                    ours.evaluator = Evaluator::new(&cpu, CkksSetup::new(&ours.context, keys))?;
                     json!({})
                 }
                 _ => json!({"error": format!("no number of threads: {count}")}),

@@ -2,14 +2,10 @@
 //!
 //! Work goes to the CPU if there is no GPU or driver, no kernels for the set, or too little memory. Any other failure is an error.
 
-use super::{Backend, CkksSetup, Cpu, Cuda, Fallback, GoOn, Info, Loaded, Session};
-use crate::cipher::EvaluationKey;
-use crate::ckks::Chain;
-use crate::params::{CkksParams, TfheParams};
-use crate::program::rlwe::{CkksProgram, Constants};
-use crate::program::{Ckks, Need, Op, Program, Reg, Walk};
-use crate::{Error, Result};
-use std::collections::BTreeSet;
+use super::{Backend, Ckks, Cpu, Cuda, Fallback, Info, Loaded, Runs, Session, Tfhe, TfheSetup};
+use crate::params::TfheParams;
+use crate::program::{Program, Reg, Walk};
+use crate::{Error, Progress, Result};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -53,13 +49,8 @@ impl Auto {
     }
 
     /// The CPU, for the reason that a GPU gave.
-    fn instead(
-        &self,
-        e: &Error,
-        keys: &EvaluationKey,
-        needs: &BTreeSet<Need>,
-    ) -> Result<AutoSession> {
-        let session = self.cpu.open(keys, needs)?;
+    fn instead(&self, e: &Error, setup: TfheSetup) -> Result<AutoSession> {
+        let session = self.cpu.open(setup)?;
         let fallback = Some(Fallback { why: why(e), gpu: true });
         Ok(AutoSession { info: self.cpu.info(), session, fallback, spare: None })
     }
@@ -76,60 +67,51 @@ impl Backend for Auto {
         self.cpu.info()
     }
 
-    fn supports(&self, op: &Op, params: &TfheParams) -> bool {
-        self.cpu.supports(op, params)
+    fn tfhe(&self) -> Option<&dyn Runs<Tfhe>> {
+        Some(self)
     }
 
-    fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
+    /// GPUs run TFHE alone.
+    fn ckks(&self) -> Option<&dyn Runs<Ckks>> {
+        self.cpu.ckks()
+    }
+}
+
+impl Runs<Tfhe> for Auto {
+    fn accepts(&self, params: &TfheParams) -> Result<()> {
+        Runs::<Tfhe>::accepts(&self.cpu, params)
+    }
+
+    fn open(&self, setup: TfheSetup) -> Result<Box<dyn Session>> {
         let gpu = match &self.gpu {
             Ok(gpu) => gpu,
             Err(none) => {
-                let (session, info) = (self.cpu.open(keys, needs)?, self.cpu.info());
+                let (session, info) = (self.cpu.open(setup)?, self.cpu.info());
                 let fallback = Some(none.clone());
                 return Ok(Box::new(AutoSession { info, session, fallback, spare: None }));
             }
         };
-        let session = match gpu.open(keys, needs) {
+        let session = match gpu.open(setup.clone()) {
             Ok(session) => session,
             Err(e @ (Error::Memory(_) | Error::Unsupported(_))) => {
-                return Ok(Box::new(self.instead(&e, keys, needs)?));
+                return Ok(Box::new(self.instead(&e, setup)?));
             }
             // The set is the GPU's limit and no mistake of the caller's.
-            Err(e @ Error::WrongParams(_)) if Cuda::runs(keys.params()).is_err() => {
-                return Ok(Box::new(self.instead(&e, keys, needs)?));
+            Err(e @ Error::WrongParams(_)) if Cuda::runs(setup.keys.params()).is_err() => {
+                return Ok(Box::new(self.instead(&e, setup)?));
             }
             Err(e) => return Err(e),
         };
-        let spare = Spare { cpu: self.cpu.clone(), keys: keys.clone(), needs: needs.clone() };
+        let spare = Spare { cpu: self.cpu.clone(), setup };
         let info = gpu.info();
         Ok(Box::new(AutoSession { info, session, fallback: None, spare: Some(spare) }))
-    }
-
-    fn accepts_ckks(&self, params: &CkksParams) -> Result<()> {
-        self.cpu.accepts_ckks(params)
-    }
-
-    fn prepare_ckks(
-        &self,
-        chain: &Arc<Chain>,
-        program: &CkksProgram,
-        bytes: usize,
-        go_on: GoOn<'_>,
-    ) -> Result<Option<Constants>> {
-        self.cpu.prepare_ckks(chain, program, bytes, go_on)
-    }
-
-    /// GPUs run TFHE alone.
-    fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
-        self.cpu.open_ckks(keys)
     }
 }
 
 /// Everything needed to go on with the CPU. Keys share their words with those of the caller.
 struct Spare {
     cpu: Cpu,
-    keys: EvaluationKey,
-    needs: BTreeSet<Need>,
+    setup: TfheSetup,
 }
 
 /// A session of the one or the other.
@@ -166,16 +148,22 @@ impl Session for AutoSession {
         self.session.clear();
     }
 
-    fn load(&mut self, program: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {
-        let refused = match self.session.load(program.clone(), walk.clone(), lanes) {
+    fn load(
+        &mut self,
+        program: Arc<Program>,
+        walk: Arc<Walk>,
+        lanes: usize,
+        progress: Progress,
+    ) -> Result<Loaded> {
+        let refused = match self.session.load(program.clone(), walk.clone(), lanes, progress) {
             Err(e @ Error::Memory(_)) => e,
             other => return other,
         };
-        let Some(Spare { cpu, keys, needs }) = self.spare.take() else { return Err(refused) };
-        self.session = cpu.open(&keys, &needs)?;
+        let Some(Spare { cpu, setup }) = self.spare.take() else { return Err(refused) };
+        self.session = cpu.open(setup)?;
         self.info = cpu.info();
         self.fallback = Some(Fallback { why: why(&refused), gpu: true });
-        self.session.load(program, walk, lanes)
+        self.session.load(program, walk, lanes, progress)
     }
 
     fn write(&mut self, at: Reg, lane: usize, words: &[u64]) -> Result<()> {
@@ -190,8 +178,8 @@ impl Session for AutoSession {
         self.session.read_many(at, lanes)
     }
 
-    fn run(&mut self, waves: Range<usize>) -> Result<()> {
-        self.session.run(waves)
+    fn run(&mut self, waves: Range<usize>, progress: Progress) -> Result<()> {
+        self.session.run(waves, progress)
     }
 
     fn wait(&self) -> Result<()> {

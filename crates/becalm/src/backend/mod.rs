@@ -9,8 +9,7 @@ mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod evaluate;
-mod evaluate_ckks;
-mod opened;
+mod family;
 pub mod processor;
 mod reference;
 mod registers;
@@ -22,20 +21,16 @@ pub use cpu::{Cpu, MemoryBudget, Plain};
 #[cfg(feature = "cuda")]
 pub use cuda::{Cuda, Figure, KeyMemory, Micro, gpus, images, look_for_nvrtc, nvrtc};
 pub(crate) use evaluate::require_fit;
-pub use evaluate::{Evaluator, batch_of};
-pub use evaluate_ckks::{CkksEvaluator, Prepared};
-pub use opened::Progress;
+pub use evaluate::{Evaluate, Evaluator, Prepared, batch_of};
+pub use family::{Ckks, CkksSetup, Family, Keys, Tfhe, TfheSetup};
 pub use processor::Processor;
 pub use reference::Reference;
 pub use several::Several;
 
-use crate::cipher::{CkksKeys, EvaluationKey};
-use crate::ckks::Chain;
 use crate::params::{CkksParams, TfheParams};
-use crate::program::rlwe::{CkksProgram, Constants};
-use crate::program::{Ckks, Family, Need, Op, Reg, Tfhe};
-use crate::{Error, Result};
-use std::collections::BTreeSet;
+use crate::program::Reg;
+use crate::program::rlwe::Constants;
+use crate::{Error, Progress, Result};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -61,95 +56,69 @@ pub struct Fallback {
     pub gpu: bool,
 }
 
-/// A kind of machine.
+/// A kind of machine. It says which families of instructions it runs, and [`Runs`] each of them.
 pub trait Backend: Send + Sync {
     /// The description of the machine.
     fn info(&self) -> Info;
-    /// Whether the machine runs this instruction natively for this parameter set.
-    fn supports(&self, op: &Op, params: &TfheParams) -> bool;
-    /// Whether the machine runs a parameter set at all; asked before keys are made.
-    ///
-    /// # Errors
-    /// [`Error::WrongParams`] that says which it runs; of a GPU also what it lacks for this one.
-    fn accepts(&self, _params: &TfheParams) -> Result<()> {
-        Ok(())
+    /// The machine as one that runs TFHE, if it does.
+    fn tfhe(&self) -> Option<&dyn Runs<Tfhe>> {
+        None
+    }
+    /// The machine as one that runs CKKS, if it does.
+    fn ckks(&self) -> Option<&dyn Runs<Ckks>> {
+        None
     }
     /// Leaves what is open for the next that opens this machine, as [`require`] does between its question and the keys.
     fn keep_open(&self) {}
-    /// Brings the needed parts of a key onto the machine.
+}
+
+impl dyn Backend + '_ {
+    /// The machine as one that runs a family.
     ///
     /// # Errors
-    /// [`Error::Memory`] if they do not fit; [`Error::WrongParams`] for a set the machine cannot run.
-    fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>>;
-    /// Whether the machine runs a parameter set of CKKS at all.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] from a machine that runs TFHE alone; [`Error::WrongParams`] for a set that it cannot run.
-    fn accepts_ckks(&self, params: &CkksParams) -> Result<()> {
-        let (wanted, name) = ("a machine that runs CKKS", self.info().name);
-        let got = format!("{name}, for `{}`", params.name);
-        Err(Error::unsupported("open", wanted, got, "use the CPU"))
-    }
-    /// Puts the constants of a program of CKKS into the form of the machine, encoded matrices of at most `bytes`; none where the machine
-    /// has no such form. It takes no key: all keys of the set share them. `go_on` is told how much is done and how much there is; its
-    /// `false` stops the work.
-    ///
-    /// # Errors
-    /// [`Error::WrongParams`] for a program of another set, [`Error::Memory`] where the matrices do not fit, [`Error::Interrupted`] when
-    /// stopped.
-    fn prepare_ckks(
-        &self,
-        _chain: &Arc<Chain>,
-        _program: &CkksProgram,
-        _bytes: usize,
-        _go_on: GoOn<'_>,
-    ) -> Result<Option<Constants>> {
-        Ok(None)
-    }
-    /// Brings keys of CKKS onto the machine.
-    ///
-    /// # Errors
-    /// As [`Backend::accepts_ckks`]; [`Error::Memory`] if they do not fit.
-    fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
-        Err(match self.accepts_ckks(keys.chain.params()) {
-            Err(e) => e,
-            Ok(()) => Error::unsupported("open", "keys of CKKS", self.info().name, "use the CPU"),
+    /// [`Error::Unsupported`] if it does not.
+    pub fn runs<F: Family>(&self) -> Result<&dyn Runs<F>> {
+        F::on(self).ok_or_else(|| {
+            let wanted = format!("a machine that runs {}", F::NAME);
+            Error::unsupported("open", wanted, self.info().name, "use the CPU")
         })
     }
 }
 
-/// Told how much is done and how much there is; its `false` stops the work.
-pub type GoOn<'a> = &'a (dyn Fn(usize, usize) -> bool + Sync);
-
-/// Keys of CKKS for [`Backend::open_ckks`], and how a session is to use them.
-#[derive(Clone)]
-pub struct CkksSetup {
-    /// The chain of the set. A machine makes its tables of it.
-    pub chain: Arc<Chain>,
-    /// The keys.
-    pub keys: Arc<CkksKeys>,
-    /// Most bytes of encoded matrices that a session keeps; it encodes the others whenever their turn comes.
-    pub matrices: usize,
-    /// Asked between the parts of an instruction, which may take seconds: its `false` stops the run.
-    pub go_on: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
-}
-
-impl CkksSetup {
-    /// Keys of a set. All matrices of a program stay encoded.
-    pub fn new(chain: &Arc<Chain>, keys: &Arc<CkksKeys>) -> CkksSetup {
-        let (chain, keys) = (chain.clone(), keys.clone());
-        CkksSetup { chain, keys, matrices: usize::MAX, go_on: None }
+/// A machine that runs a family of instructions.
+pub trait Runs<F: Family>: Send + Sync {
+    /// Whether the machine runs a parameter set; asked before keys are made. A machine that runs every set leaves it out.
+    ///
+    /// # Errors
+    /// [`Error::WrongParams`] that says which it runs; of a GPU also what it lacks for this one.
+    fn accepts(&self, _params: &F::Params) -> Result<()> {
+        Ok(())
     }
-
-    /// The same, keeping encoded matrices of at most `bytes`: less memory, and more time.
-    pub fn within(self, bytes: usize) -> CkksSetup {
-        CkksSetup { matrices: bytes, ..self }
+    /// Whether the machine runs an instruction for a parameter set. A machine that lacks none runs all of a set that it accepts.
+    fn supports(&self, _op: &F::Op, params: &F::Params) -> bool {
+        self.accepts(params).is_ok()
     }
-
-    /// The same, asking whether to go on: between rotations, steps of a linear map and products of a polynomial.
-    pub fn asking(self, go_on: impl Fn() -> bool + Send + Sync + 'static) -> CkksSetup {
-        CkksSetup { go_on: Some(Arc::new(go_on)), ..self }
+    /// Puts the constants of a program into the form of the machine, encoded matrices of at most `bytes`; none where the machine has no
+    /// form of its own. It takes no key: all keys of the set share them. `progress` is told of the diagonals of a matrix alone, and of the
+    /// matrices where there are several.
+    ///
+    /// # Errors
+    /// [`Error::WrongParams`] for a program of another set, [`Error::Memory`] where the matrices do not fit, [`Error::Interrupted`] when
+    /// stopped.
+    fn prepare(
+        &self,
+        _base: &F::Base,
+        _program: &F::Program,
+        _bytes: usize,
+        _progress: Progress,
+    ) -> Result<Option<Constants>> {
+        Ok(None)
     }
+    /// Brings keys onto the machine.
+    ///
+    /// # Errors
+    /// As [`Runs::accepts`]; [`Error::Memory`] if they do not fit.
+    fn open(&self, setup: F::Setup) -> Result<Box<dyn Session<F>>>;
 }
 
 /// A program laid out on a machine, as [`Session::load`] returns it.
@@ -204,7 +173,8 @@ pub trait Session<F: Family = Tfhe>: Send + Sync {
     /// Forgets the ciphertexts in the registers, after results have been read. A machine may keep what the next run of the same program
     /// needs.
     fn clear(&mut self) {}
-    /// Reserves registers for `lanes` ciphertexts each; the program loaded before is gone.
+    /// Reserves registers for `lanes` ciphertexts each; the program loaded before is gone. `progress` may stop a machine that takes long to
+    /// encode the constants of the program.
     ///
     /// # Errors
     /// [`Error::Memory`] if the registers do not fit; [`Error::Unsupported`] for an instruction that the machine lacks or
@@ -214,6 +184,7 @@ pub trait Session<F: Family = Tfhe>: Send + Sync {
         program: Arc<F::Program>,
         walk: Arc<F::Walk>,
         lanes: usize,
+        progress: Progress,
     ) -> Result<Loaded<F>>;
     /// Puts words into the lanes of a register from `lane` on: an input, or between waves the result of an instruction that another
     /// machine runs ([`Wave::elsewhere`](crate::program::Wave)).
@@ -233,11 +204,12 @@ pub trait Session<F: Family = Tfhe>: Send + Sync {
     fn read_many(&self, at: &[Reg], lanes: Range<usize>) -> Result<Vec<Vec<F::Word>>> {
         at.iter().map(|reg| self.read(*reg, lanes.clone())).collect()
     }
-    /// Runs some waves of the program that is loaded. Progress and interruption are served between calls.
+    /// Runs some waves of the program that is loaded. A machine of long instructions tells `progress` between their parts how many of these
+    /// waves are done. Callers who want to be told between waves ask for one at a time.
     ///
     /// # Errors
-    /// Errors of the machine.
-    fn run(&mut self, waves: Range<usize>) -> Result<()>;
+    /// Errors of the machine; [`Error::Interrupted`] if `progress` stops it.
+    fn run(&mut self, waves: Range<usize>, progress: Progress) -> Result<()>;
     /// Waits for earlier writes and runs: a machine may put them off until a result is read. Only measurements need this.
     ///
     /// # Errors
@@ -309,13 +281,13 @@ pub fn with_threads(name: &str, threads: usize) -> Result<Box<dyn Backend>> {
 /// runs CKKS, so none is looked for.
 ///
 /// # Errors
-/// As [`by_name`] and [`Backend::accepts_ckks`].
+/// As [`by_name`] and [`Runs::accepts`].
 pub fn for_ckks(name: &str, cpu: &Cpu, params: &CkksParams) -> Result<Arc<dyn Backend>> {
     if matches!(name, "cpu" | "auto") {
         return Ok(Arc::new(cpu.clone()));
     }
     let machine = with_threads(name, cpu.threads())?;
-    machine.accepts_ckks(params)?;
+    machine.runs::<Ckks>()?.accepts(params)?;
     Ok(Arc::from(machine))
 }
 
@@ -323,13 +295,13 @@ pub fn for_ckks(name: &str, cpu: &Cpu, params: &CkksParams) -> Result<Arc<dyn Ba
 /// takes long. `"auto"` is never refused.
 ///
 /// # Errors
-/// As [`by_name`] and [`Backend::accepts`].
+/// As [`by_name`] and [`Runs::accepts`].
 pub fn require(name: &str, params: &TfheParams) -> Result<()> {
     if name == "auto" {
         return Ok(());
     }
     let machine = by_name(name)?;
-    machine.accepts(params)?;
+    machine.runs::<Tfhe>()?.accepts(params)?;
     machine.keep_open();
     Ok(())
 }

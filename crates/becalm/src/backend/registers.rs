@@ -1,8 +1,8 @@
 //! What may be written to and read from registers; and registers in host memory, shared by the backends that compute there: allocated
 //! when first written, freed when dead.
 
-use super::Loaded;
-use crate::program::{Ckks, Family, Op, Operation, Reg, Tfhe};
+use super::{Ckks, Family, Loaded, Tfhe};
+use crate::program::{Op, Operation, Reg};
 use crate::{Error, Result};
 use std::ops::Range;
 

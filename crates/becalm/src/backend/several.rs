@@ -5,13 +5,10 @@
 //! their results on, so every machine runs all of them.
 
 use super::registers::not_loaded;
-use super::{Backend, CkksSetup, Fallback, GoOn, Info, Loaded, Session};
-use crate::cipher::EvaluationKey;
-use crate::ckks::Chain;
-use crate::params::{CkksParams, TfheParams};
-use crate::program::rlwe::{CkksProgram, Constants};
-use crate::program::{Ckks, Family, Need, Op, Operation, Reg, Wave};
-use crate::{Error, Result};
+use super::{Backend, Ckks, Fallback, Family, Info, Loaded, Runs, Session, Tfhe};
+use crate::program::rlwe::Constants;
+use crate::program::{Operation, Reg, Wave};
+use crate::{Error, Progress, Result};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::panic::resume_unwind;
@@ -49,14 +46,6 @@ impl Several {
         }
         Ok(Several(machines))
     }
-
-    fn joined<F: Family>(
-        &self,
-        open: impl Fn(&dyn Backend) -> Result<Box<dyn Session<F>>>,
-    ) -> Result<Box<dyn Session<F>>> {
-        let all = self.0.iter().map(|machine| Ok((open(machine.as_ref())?, machine.info())));
-        Ok(joined(all.collect::<Result<_>>()?))
-    }
 }
 
 /// The facts of some machines as those of one.
@@ -77,35 +66,40 @@ impl Backend for Several {
         together(self.0.iter().map(|machine| machine.info()))
     }
 
-    fn supports(&self, op: &Op, params: &TfheParams) -> bool {
-        self.0.iter().all(|machine| machine.supports(op, params))
+    fn tfhe(&self) -> Option<&dyn Runs<Tfhe>> {
+        self.0.iter().all(|machine| machine.tfhe().is_some()).then_some(self as _)
     }
 
-    fn accepts(&self, params: &TfheParams) -> Result<()> {
-        self.0.iter().try_for_each(|machine| machine.accepts(params))
+    fn ckks(&self) -> Option<&dyn Runs<Ckks>> {
+        self.0.iter().all(|machine| machine.ckks().is_some()).then_some(self as _)
+    }
+}
+
+impl<F: Family> Runs<F> for Several {
+    fn accepts(&self, params: &F::Params) -> Result<()> {
+        self.0.iter().try_for_each(|machine| machine.runs::<F>()?.accepts(params))
     }
 
-    fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
-        self.joined(|machine| machine.open(keys, needs))
-    }
-
-    fn accepts_ckks(&self, params: &CkksParams) -> Result<()> {
-        self.0.iter().try_for_each(|machine| machine.accepts_ckks(params))
+    fn supports(&self, op: &F::Op, params: &F::Params) -> bool {
+        let supports = |m: &dyn Backend| F::on(m).is_some_and(|m| m.supports(op, params));
+        self.0.iter().all(|machine| supports(machine.as_ref()))
     }
 
     /// For the first machine and all of its kind; the others make their own.
-    fn prepare_ckks(
+    fn prepare(
         &self,
-        chain: &Arc<Chain>,
-        program: &CkksProgram,
+        base: &F::Base,
+        program: &F::Program,
         bytes: usize,
-        go_on: GoOn<'_>,
+        progress: Progress,
     ) -> Result<Option<Constants>> {
-        self.0[0].prepare_ckks(chain, program, bytes, go_on)
+        self.0[0].runs::<F>()?.prepare(base, program, bytes, progress)
     }
 
-    fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
-        self.joined(|machine| machine.open_ckks(keys.clone()))
+    fn open(&self, setup: F::Setup) -> Result<Box<dyn Session<F>>> {
+        let machines = self.0.iter();
+        let opened = machines.map(|m| Ok((m.runs::<F>()?.open(setup.clone())?, m.info())));
+        Ok(joined(opened.collect::<Result<_>>()?))
     }
 }
 
@@ -264,6 +258,7 @@ impl<F: Family> Session<F> for SeveralSession<F> {
         program: Arc<F::Program>,
         walk: Arc<F::Walk>,
         lanes: usize,
+        progress: Progress,
     ) -> Result<Loaded<F>> {
         self.running = None;
         let count = self.sessions.len();
@@ -280,7 +275,7 @@ impl<F: Family> Session<F> for SeveralSession<F> {
             }
         };
         let load = |(session, (lanes, walk)): (&mut Box<dyn Session<F>>, (Range<usize>, _))| {
-            session.load(program.clone(), walk, lanes.len())?;
+            session.load(program.clone(), walk, lanes.len(), progress)?;
             Ok(lanes)
         };
         let seats = at_once(self.sessions.iter_mut().zip(seats), load)?;
@@ -329,14 +324,14 @@ impl<F: Family> Session<F> for SeveralSession<F> {
         Ok(words)
     }
 
-    fn run(&mut self, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>, progress: Progress) -> Result<()> {
         let running = self.running.as_ref().ok_or_else(not_loaded)?;
         running.loaded.check_waves(&waves)?;
         let shared = running.owners.is_some();
         // Results of a shared wave are passed on before the next begins.
         let steps = if shared { waves.map(|w| w..w + 1).collect() } else { vec![waves] };
         for waves in steps {
-            at_once(self.seated()?, |(session, _)| session.run(waves.clone()))?;
+            at_once(self.seated()?, |(session, _)| session.run(waves.clone(), progress))?;
             if shared {
                 self.pass_on(waves.start)?;
             }

@@ -8,7 +8,8 @@ use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSee
 use crate::math::rns::{Scratch, Uniform, centred, mul};
 use crate::math::sampling;
 use crate::params::NOISE_STD;
-use crate::{Error, Result};
+use crate::progress::tell;
+use crate::{Error, Progress, Result, UNWATCHED};
 use std::borrow::Cow;
 use zeroize::Zeroizing;
 
@@ -134,11 +135,11 @@ impl Context {
     /// `WrongParams` for a secret of another set or a set without bootstrap that needs one, `BadInput` for a level that the
     /// set does not have, `Memory` where the keys do not fit, `Io` when the system has no randomness.
     pub fn keys(&self, secret: &CkksSecretKey, needs: &Needs) -> Result<CkksKeys> {
-        self.keys_with(secret, needs, KeyForm::Ready, None, |_, _| true)
+        self.keys_with(secret, needs, KeyForm::Ready, None, UNWATCHED)
     }
 
     /// [`Context::keys`] in a form, less those that are `known` already for a level as high, which are shared and not made again.
-    /// `go_on` is told how many keys are made and will be in all; its `false` stops the work.
+    /// `progress` is told how many keys are made and will be in all.
     ///
     /// # Errors
     /// As [`Context::keys`]; `WrongKey` where the known keys are those of another secret, `Interrupted` when stopped.
@@ -148,12 +149,12 @@ impl Context {
         needs: &Needs,
         form: KeyForm,
         known: Option<&CkksKeys>,
-        mut go_on: impl FnMut(usize, usize) -> bool,
+        progress: Progress,
     ) -> Result<CkksKeys> {
         let op = "make keys";
         self.check_set(op, secret.params)?;
         self.check_needs(op, secret, needs, known)?;
-        let mut missing = self.key_plan(needs);
+        let mut missing = self.keys_for(needs);
         missing.retain(|p, level| known.is_none_or(|k| k.level(*p) < Some(*level)));
         let back = missing.keys().find(|(purpose, _)| *purpose == Purpose::FromEphemeral);
         let ephemeral = back.map(|(_, tier)| *tier);
@@ -161,7 +162,7 @@ impl Context {
             missing.insert((Purpose::ToEphemeral, tier), 0);
         }
         let remedy = "make keys for fewer rotations (small ones need the fewest), lower levels or fewer slots, or seeded ones";
-        require_memory_or(op, self.planned_bytes(&missing, form), remedy)?;
+        require_memory_or(op, self.bytes_of_keys(&missing, form), remedy)?;
         let words: Vec<usize> = (0..self.all_words()).collect();
         let s = self.secret_limbs(&secret.coefficients, &words);
         let sparse = match ephemeral {
@@ -170,9 +171,7 @@ impl Context {
         };
         let mut switches = known.map(|k| k.switches.clone()).unwrap_or_default();
         for (done, ((purpose, tier), level)) in missing.iter().enumerate() {
-            if !go_on(done, missing.len()) {
-                return Err(Error::interrupted(op, "to go on", "a request to stop", "start again"));
-            }
+            tell(op, progress, done, missing.len())?;
             let (_, special) = self.key_shape(*purpose, *level);
             let std = self.key_noise_std(*purpose);
             let key = match purpose {
@@ -184,7 +183,8 @@ impl Context {
             let held = self.held(key?, form.of((*purpose, *tier)));
             switches.insert((*purpose, *tier), held);
         }
-        go_on(missing.len(), missing.len());
+        // All are made: it is too late to stop.
+        let _ = progress(missing.len(), missing.len());
         Ok(CkksKeys { params: self.params().name, id: secret.id, switches })
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A [`Chain`] is the moduli and scales of a parameter set, and plans: levels, scales, sizes of keys. A [`Context`] adds
 //! transforms and tables: it encodes, encrypts and makes keys. Computation with ciphertexts is left to a machine:
-//! [`CkksEvaluator`](crate::backend::CkksEvaluator).
+//! [`Evaluator`](crate::backend::Evaluator).
 
 mod chain;
 mod chebyshev;

@@ -54,17 +54,17 @@ pub fn power_of_rotation(by: i64, degree: usize) -> usize {
     g
 }
 
-/// The rotations of [`CkksEvaluator::sum`](crate::backend::CkksEvaluator::sum) over `size` slots: the powers of two below it.
+/// The rotations of [`CkksProgram::sum`](crate::program::rlwe::CkksProgram::sum) over `size` slots: the powers of two below it.
 pub fn sum_rotations(size: usize) -> Vec<i64> {
     (0..62).map(|k| 1 << k).take_while(|by| (*by as usize) < size).collect()
 }
 
 impl Chain {
     /// The keys for `needs`: the purpose, tier and level of each.
-    pub(crate) fn key_plan(&self, needs: &Needs) -> BTreeMap<(Purpose, usize), usize> {
-        let (n, mut plan) = (self.params().degree(), BTreeMap::new());
+    pub(crate) fn keys_for(&self, needs: &Needs) -> BTreeMap<(Purpose, usize), usize> {
+        let (n, mut keys) = (self.params().degree(), BTreeMap::new());
         let mut add = |purpose, level: usize| {
-            let most = plan.entry((purpose, self.tier_at(level))).or_default();
+            let most = keys.entry((purpose, self.tier_at(level))).or_default();
             *most = level.max(*most);
         };
         // Up to a level: at the top of every tier below as well.
@@ -86,9 +86,9 @@ impl Chain {
         }
         if let (Some(level), Some(_)) = (needs.bootstrap, self.params().bootstrap) {
             add(Purpose::FromEphemeral, level);
-            plan.insert((Purpose::ToEphemeral, self.tier_at(level)), 0);
+            keys.insert((Purpose::ToEphemeral, self.tier_at(level)), 0);
         }
-        plan
+        keys
     }
 
     /// Words and special words of the key for a purpose at `level`.
@@ -106,15 +106,15 @@ impl Chain {
 
     /// [`Chain::key_bytes`] of keys in a form, exactly.
     pub fn key_bytes_as(&self, needs: &Needs, form: KeyForm) -> usize {
-        self.planned_bytes(&self.key_plan(needs), form)
+        self.bytes_of_keys(&self.keys_for(needs), form)
     }
 
-    pub(crate) fn planned_bytes(
+    pub(crate) fn bytes_of_keys(
         &self,
-        plan: &BTreeMap<(Purpose, usize), usize>,
+        keys: &BTreeMap<(Purpose, usize), usize>,
         form: KeyForm,
     ) -> usize {
-        plan.iter().map(|(which, level)| self.held_size(*which, *level, form)).sum()
+        keys.iter().map(|(which, level)| self.held_size(*which, *level, form)).sum()
     }
 
     /// Bytes in memory of the key for a purpose in a tier at `level`, as it is held where keys have a form.
@@ -149,7 +149,7 @@ impl Chain {
 
     /// Bytes of the keys for `needs` as [`Context::write_keys`](super::Context::write_keys) writes them, but for the header.
     pub fn stored_key_bytes(&self, needs: &Needs) -> usize {
-        self.packed_bytes(&self.key_plan(needs))
+        self.packed_bytes(&self.keys_for(needs))
     }
 
     /// Bytes of these keys in a file, but for the header.
@@ -158,8 +158,8 @@ impl Chain {
     }
 
     /// Bytes of the packed bodies of planned keys.
-    pub(crate) fn packed_bytes(&self, plan: &BTreeMap<(Purpose, usize), usize>) -> usize {
-        plan.iter().map(|((purpose, _), level)| self.body_bytes(*purpose, *level)).sum()
+    pub(crate) fn packed_bytes(&self, keys: &BTreeMap<(Purpose, usize), usize>) -> usize {
+        keys.iter().map(|((purpose, _), level)| self.body_bytes(*purpose, *level)).sum()
     }
 
     /// Bytes of the bodies of a key, packed.

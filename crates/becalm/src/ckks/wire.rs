@@ -17,7 +17,8 @@ use crate::math::parallel::*;
 use crate::math::random::PublicSeed;
 use crate::math::rns::Scratch;
 use crate::params::{CkksParams, NOISE_STD};
-use crate::{Error, Result};
+use crate::progress::tell;
+use crate::{Error, Progress, Result, UNWATCHED};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -300,7 +301,7 @@ impl Context {
     /// # Errors
     /// `BadFile` for another kind of file or an altered one, `WrongParams` for another set, `Memory` where they do not fit.
     pub fn read_keys(&self, input: impl Read) -> Result<CkksKeys> {
-        self.keys_of(input, None, KeyForm::Ready, |_, _| true)
+        self.keys_of(input, None, KeyForm::Ready, UNWATCHED)
     }
 
     /// [`Context::read_keys`] of a file.
@@ -308,10 +309,10 @@ impl Context {
     /// # Errors
     /// As [`Context::read_keys`], and `Io`.
     pub fn load_keys(&self, path: impl AsRef<Path>) -> Result<CkksKeys> {
-        self.load_keys_with(path, KeyForm::Ready, |_, _| true)
+        self.load_keys_with(path, KeyForm::Ready, UNWATCHED)
     }
 
-    /// [`Context::load_keys`] in a form. `go_on` is told how many keys were read and how many there are; its `false` stops the work.
+    /// [`Context::load_keys`] in a form. `progress` is told how many keys were read and how many there are.
     ///
     /// # Errors
     /// As [`Context::load_keys`]; `Interrupted` when stopped.
@@ -319,10 +320,10 @@ impl Context {
         &self,
         path: impl AsRef<Path>,
         form: KeyForm,
-        go_on: impl FnMut(usize, usize) -> bool,
+        progress: Progress,
     ) -> Result<CkksKeys> {
         let (file, length) = opened(path.as_ref())?;
-        self.keys_of(file, length, form, go_on)
+        self.keys_of(file, length, form, progress)
     }
 
     /// Keys of a file of `length` bytes, if that is known, in a form.
@@ -331,7 +332,7 @@ impl Context {
         input: impl Read,
         length: Option<u64>,
         form: KeyForm,
-        mut go_on: impl FnMut(usize, usize) -> bool,
+        progress: Progress,
     ) -> Result<CkksKeys> {
         let mut input = Hashed { inner: input, digest: blake3::Hasher::new() };
         let (header, at) = self.read_header(&mut input)?;
@@ -342,10 +343,7 @@ impl Context {
         require_memory("read keys", header.switches.iter().map(size).sum())?;
         let (mut switches, count) = (BTreeMap::new(), header.switches.len());
         for (purpose, tier, level, seed) in header.switches {
-            if !go_on(switches.len(), count) {
-                let (wanted, got) = ("to read all keys", "a request to stop");
-                return Err(Error::interrupted("read keys", wanted, got, "call it again"));
-            }
+            tell("read keys", progress, switches.len(), count)?;
             let which = (purpose, tier as usize);
             let held = match form.of(which) {
                 KeyForm::Seeded => {

@@ -21,9 +21,9 @@ const CHUNK_COST: f64 = 2e10;
 const WIDTH: usize = 64;
 const CKKS_KEYS: &str = "becalm.ckks_evaluation_keys";
 
-/// The parts of a job that is to be made. See [`Plan::make`].
+/// The parts of a job that is to be made. See [`Parts::make`].
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct Parts {
     /// The file of a program of TFHE or CKKS, in memory.
     pub program: Vec<u8>,
     /// The file of the evaluation keys.
@@ -64,7 +64,7 @@ fn require(place: &str, wanted: &'static str, got: &str) -> Result<()> {
     Err(Error::bad_input("job", wanted, format!("{got}, in {place}"), remedy))
 }
 
-impl Plan {
+impl Parts {
     /// Makes the job in a new folder. Everything is written beside it first: a folder of this name is a whole job, or is not there.
     ///
     /// # Errors

@@ -7,7 +7,7 @@
 //! ```
 //! use becalm::cipher::file::Trust;
 //! use becalm::cipher::{Lwe, SecretKey};
-//! use becalm::job::{GoOn, Job, Plan, Worker};
+//! use becalm::job::{Job, Parts, Worker};
 //! use becalm::params::TfheParams;
 //! use becalm::program::Program;
 //! use becalm::tfhe::Table;
@@ -30,15 +30,14 @@
 //! program.output(square)?;
 //!
 //! let trust = Trust::insecure();
-//! let plan = Plan {
+//! let parts = Parts {
 //!     program: program.to_bytes()?, keys, slot_keys: vec![], inputs: vec![inputs], chunk: Some(2), verify: 0.0, trust,
 //! };
-//! let job = plan.make(folder.join("job"))?;
+//! let job = parts.make(folder.join("job"))?;
 //! // On every machine:
 //! let machine = job.machine("cpu", 1)?;
 //! let worker = Worker { trust, ..Worker::new("first") };
-//! let go_on: GoOn = Arc::new(|| true);
-//! job.work(machine.as_ref(), &worker, &go_on, &mut |_| {})?;
+//! job.work(machine.as_ref(), &worker, becalm::UNWATCHED, &mut |_| {})?;
 //! // When all chunks are done:
 //! job.collect(&[folder.join("y.becalm")], false, trust)?;
 //! assert_eq!(secret.decrypt(&Lwe::load(folder.join("y.becalm"), trust)?)?, [9, 1, 4]);
@@ -65,10 +64,10 @@ mod worker;
 pub use digest::Digest;
 pub use folder::Job;
 pub use look::{Failure, Status};
-pub use make::Plan;
+pub use make::Parts;
 pub use manifest::Scheme;
 pub use queue::{Loan, Next, Queue};
-pub use run::{GoOn, Runner};
+pub use run::Runner;
 pub use verify::{Difference, Verified};
 pub use work::{Event, Worked};
 pub use worker::Worker;

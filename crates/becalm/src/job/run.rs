@@ -2,19 +2,15 @@
 
 use super::folder::{Job, PROGRAM, keys_name};
 use super::manifest::Scheme;
-use crate::backend::{Backend, CkksEvaluator, CkksSetup, Evaluator, Info, Prepared};
+use crate::backend::{Backend, Ckks, CkksSetup, Evaluator, Info, Prepared, Tfhe, TfheSetup};
 use crate::cipher::file::Trust;
 use crate::cipher::{Ciphertext, EvaluationKey, KeyForm, Lwe, Rlwe, SlotKey};
 use crate::ckks::Context;
 use crate::program::Program;
 use crate::program::rlwe::CkksProgram;
-use crate::{Error, Result};
+use crate::{Error, Progress, Result};
 use std::cell::RefCell;
-use std::ops::ControlFlow;
 use std::sync::Arc;
-
-/// Asked whether the work is to go on. Its `false` stops the work.
-pub type GoOn = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// The class of results that are equal on every machine.
 const EXACT: &str = "exact";
@@ -27,7 +23,7 @@ pub struct Runner {
 
 enum Of {
     Tfhe { program: Arc<Program>, evaluator: Evaluator, trust: Trust },
-    Ckks { program: Prepared, context: Arc<Context>, evaluator: CkksEvaluator, trust: Trust },
+    Ckks { program: Prepared, context: Arc<Context>, evaluator: Evaluator<Ckks>, trust: Trust },
 }
 
 impl Runner {
@@ -36,7 +32,12 @@ impl Runner {
     /// # Errors
     /// [`Error::Unsupported`] for a job of another version of becalm; [`Error::BadFile`] naming a file that is damaged; errors of the
     /// machine and of the operating system.
-    pub fn open(job: &Job, machine: &dyn Backend, trust: Trust, go_on: &GoOn) -> Result<Runner> {
+    pub fn open(
+        job: &Job,
+        machine: &dyn Backend,
+        trust: Trust,
+        progress: Progress,
+    ) -> Result<Runner> {
         let manifest = &job.manifest;
         if manifest.becalm != env!("CARGO_PKG_VERSION") {
             return Err(Error::unsupported(
@@ -52,27 +53,25 @@ impl Runner {
             Scheme::Tfhe => {
                 let program = Program::load(&program, trust).map_err(|e| e.at(&program))?;
                 let mut key = EvaluationKey::load(&keys, trust).map_err(|e| e.at(&keys))?;
-                machine.accepts(key.params())?;
+                machine.runs::<Tfhe>()?.accepts(key.params())?;
                 for digest in &manifest.slot_keys {
                     let path = job.checked(&keys_name(*digest), *digest)?;
                     key =
                         key.with_slot_key(SlotKey::load(&path, trust).map_err(|e| e.at(&path))?)?;
                 }
-                let evaluator = Evaluator::for_needs(machine, &key, &program.needs())?;
+                let evaluator = Evaluator::new(machine, TfheSetup::new(&key, &program.needs()))?;
                 Of::Tfhe { program: Arc::new(program), evaluator, trust }
             }
             Scheme::Ckks => {
                 let program = CkksProgram::load(&program, trust).map_err(|e| e.at(&program))?;
-                machine.accepts_ckks(program.params())?;
+                machine.runs::<Ckks>()?.accepts(program.params())?;
                 let context = Arc::new(Context::new(program.params(), trust.allow_insecure)?);
-                let read = context.load_keys_with(&keys, KeyForm::Ready, |_, _| go_on());
+                let read = context.load_keys_with(&keys, KeyForm::Ready, progress);
                 let setup = CkksSetup::new(&context, &Arc::new(read.map_err(|e| e.at(&keys))?));
-                let asked = go_on.clone();
-                let evaluator = CkksEvaluator::open(machine, setup.asking(move || asked()))?;
+                let evaluator = Evaluator::new(machine, setup)?;
                 evaluator.require(&program)?;
                 let program = Arc::new(program);
-                let program =
-                    Prepared::new(machine, &context, &program, usize::MAX, &|_, _| go_on())?;
+                let program = Prepared::new(machine, &context, &program, usize::MAX, progress)?;
                 Of::Ckks { program, context, evaluator, trust }
             }
         };
@@ -97,15 +96,11 @@ impl Runner {
         format!("{name} {}", kind.trim())
     }
 
-    /// The results of a chunk, from its inputs. `go_on` is asked between instructions.
+    /// The results of a chunk, from its inputs. `progress` is told how many waves are done.
     ///
     /// # Errors
     /// [`Error::BadFile`] for inputs that are no ciphertexts; [`Error::Interrupted`] when stopped; errors of the machine.
-    pub fn run(&self, inputs: &[Vec<u8>], go_on: &dyn Fn() -> bool) -> Result<Vec<Vec<u8>>> {
-        let progress = &mut |_, _| match go_on() {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
-        };
+    pub fn run(&self, inputs: &[Vec<u8>], progress: Progress) -> Result<Vec<Vec<u8>>> {
         match &self.of {
             Of::Tfhe { program, evaluator, trust } => {
                 let read = inputs.iter().map(|bytes| Ok(Lwe::from_bytes(bytes, *trust)?.into()));

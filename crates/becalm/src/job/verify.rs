@@ -3,10 +3,10 @@
 use super::digest::Digest;
 use super::disk;
 use super::folder::Job;
-use super::run::{GoOn, Runner};
+use super::run::Runner;
 use crate::backend::Backend;
 use crate::cipher::file::Trust;
-use crate::{Error, Result};
+use crate::{Error, Progress, Result};
 use serde::Serialize;
 
 /// A result that a machine of the same class does not have.
@@ -35,7 +35,7 @@ pub struct Verified {
 impl Job {
     /// Computes a share of the finished chunks again, drawn at random and at least one, and compares digests. Chunks on which workers
     /// do not agree are always among them. The files of results must have the digests of their records. `leave_out` leaves out the
-    /// workers that returned other results: see [`Job::leave_out`].
+    /// workers that returned other results: see [`Job::leave_out`]. `progress` is told how many are compared.
     ///
     /// # Errors
     /// [`Error::BadInput`] for a share that is not above 0 and at most 1, or while nothing is finished; [`Error::BadFile`] naming a file
@@ -46,7 +46,7 @@ impl Job {
         share: f64,
         leave_out: bool,
         trust: Trust,
-        go_on: &GoOn,
+        progress: Progress,
     ) -> Result<Verified> {
         if !(share > 0.0 && share <= 1.0) {
             return Err(Error::bad_input(
@@ -65,7 +65,7 @@ impl Job {
                 "let a worker finish some first",
             ));
         }
-        let runner = Runner::open(self, machine, trust, go_on)?;
+        let runner = Runner::open(self, machine, trust, progress)?;
         let disputed = self.checks()?.disputed();
         let (mut first, mut rest): (Vec<_>, Vec<_>) =
             chunks.drain(..).partition(|chunk| disputed.contains(chunk));
@@ -75,8 +75,9 @@ impl Job {
             first.push(rest.swap_remove(at));
         }
         let mut verified = Verified::default();
-        for chunk in first {
-            self.verify_chunk(chunk, &runner, trust, go_on, &mut verified)?;
+        for (i, chunk) in first.iter().enumerate() {
+            let progress: Progress = &|_, _| progress(i, first.len());
+            self.verify_chunk(*chunk, &runner, trust, progress, &mut verified)?;
         }
         for found in verified.differing.iter().filter(|_| leave_out) {
             self.leave_out(&found.worker, found.chunk)?;
@@ -89,12 +90,12 @@ impl Job {
         chunk: usize,
         runner: &Runner,
         trust: Trust,
-        go_on: &GoOn,
+        progress: Progress,
         verified: &mut Verified,
     ) -> Result<()> {
         let done = self.done(chunk)?;
         (0..done.results.len()).try_for_each(|i| self.result(&done, i, trust.limit).map(drop))?;
-        let made = runner.run(&self.inputs(chunk, trust.limit)?, &|| go_on())?;
+        let made = runner.run(&self.inputs(chunk, trust.limit)?, progress)?;
         if done.class != runner.class() {
             verified.incomparable += 1;
             return Ok(());

@@ -5,11 +5,11 @@ use super::disk::{self, Draft};
 use super::folder::{DONE, Job, file_name};
 use super::manifest::{Done, is_name, sealed};
 use super::queue::{Loan, Next, Queue};
-use super::run::{GoOn, Runner};
+use super::run::Runner;
 use super::worker::Worker;
 use crate::backend::Backend;
 use crate::cipher::file::write_error;
-use crate::{Error, Result};
+use crate::{Error, Progress, Result};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -72,8 +72,8 @@ pub struct Worked {
 
 impl Job {
     /// Works on the job until nothing is left for this worker: every chunk is done and checked, or failed here. `tell` hears of every
-    /// step; `go_on` is asked before chunks and between instructions, and its `false` gives the chunk back. A chunk with damaged inputs
-    /// is noted, and the other chunks go on.
+    /// step. `progress` is told before chunks and between instructions how many chunks this worker has finished, of all; when it stops
+    /// the work, the chunk is given back. A chunk with damaged inputs is noted, and the other chunks go on.
     ///
     /// # Errors
     /// [`Error::BadFile`] naming a key or program that is damaged; [`Error::Unsupported`] for a job of another version of becalm;
@@ -83,7 +83,7 @@ impl Job {
         &self,
         machine: &dyn Backend,
         worker: &Worker,
-        go_on: &GoOn,
+        progress: Progress,
         tell: &mut dyn FnMut(&Event),
     ) -> Result<Worked> {
         worker.check()?;
@@ -93,14 +93,16 @@ impl Job {
             return Ok(worked);
         }
         self.require_honest(&worker.name)?;
-        let runner = Runner::open(self, machine, worker.trust, go_on)?;
+        let runner = Runner::open(self, machine, worker.trust, progress)?;
         loop {
-            stop_unless(go_on)?;
+            let finished = worked.finished;
+            let progress: Progress = &|_, _| progress(finished, self.chunks());
+            stop_unless(progress)?;
             let loan = match queue.next(worker, &runner.class())? {
                 Next::Chunk(loan) => loan,
                 Next::Wait => {
                     tell(&Event::Waiting);
-                    wait((worker.lease / 4).min(LOOK), go_on)?;
+                    wait((worker.lease / 4).min(LOOK), progress)?;
                     continue;
                 }
                 Next::End => break,
@@ -110,7 +112,7 @@ impl Job {
                 tell(&Event::TakenOver(loan.chunk));
             }
             tell(&Event::Claimed(loan.chunk));
-            let event = self.compute(loan, &runner, worker, &mut queue, go_on)?;
+            let event = self.compute(loan, &runner, worker, &mut queue, progress)?;
             self.count(&event, &mut worked);
             tell(&event);
             if worker.once {
@@ -144,14 +146,14 @@ impl Job {
         runner: &Runner,
         worker: &Worker,
         queue: &mut Queue,
-        go_on: &GoOn,
+        progress: Progress,
     ) -> Result<Event> {
         let limit = worker.trust.limit;
-        let go_on = || {
+        let progress: Progress = &|done, all| {
             loan.step();
-            go_on()
+            progress(done, all)
         };
-        let made = self.inputs(loan.chunk, limit).map(|inputs| runner.run(&inputs, &go_on));
+        let made = self.inputs(loan.chunk, limit).map(|inputs| runner.run(&inputs, progress));
         match made {
             Ok(Ok(made)) => self.finish(loan, &runner.class(), &made),
             // The chunk is at fault, and not this worker.
@@ -253,18 +255,19 @@ impl Job {
     }
 }
 
-fn stop_unless(go_on: &GoOn) -> Result<()> {
-    if go_on() {
+fn stop_unless(progress: Progress) -> Result<()> {
+    // The worker's own counts take the place of these.
+    if progress(0, 0).is_continue() {
         return Ok(());
     }
     let remedy = "start a worker again: it goes on with the chunks that are left";
     Err(Error::interrupted("work", "to finish the job", "a request to stop", remedy))
 }
 
-fn wait(time: Duration, go_on: &GoOn) -> Result<()> {
+fn wait(time: Duration, progress: Progress) -> Result<()> {
     let began = Instant::now();
     while began.elapsed() < time {
-        stop_unless(go_on)?;
+        stop_unless(progress)?;
         thread::sleep(Duration::from_millis(20).min(time));
     }
     Ok(())

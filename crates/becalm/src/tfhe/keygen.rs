@@ -18,7 +18,7 @@ use crate::math::parallel::*;
 use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
 use crate::math::sampling::{binary, blocks, uniform};
 use crate::params::{Rotation, TfheParams};
-use crate::{Error, Result};
+use crate::{Error, Progress, Result, UNWATCHED};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use zeroize::Zeroizing;
@@ -33,9 +33,6 @@ fn ggsw_message(rotation: Rotation, small: &[u64], i: usize) -> u64 {
     let (group, value) = (&small[i / values * bits..][..bits], i % values + 1);
     group.iter().enumerate().fold(1, |m, (t, s)| m * if value >> t & 1 == 1 { *s } else { 1 - s })
 }
-
-/// Told how much of a key is made, from several threads; `false` stops the work.
-pub type KeyProgress<'a> = &'a (dyn Fn(usize, usize) -> bool + Sync);
 
 impl SecretKey {
     /// Draws a secret key from the operating system's randomness.
@@ -118,14 +115,14 @@ impl SecretKey {
     /// # Errors
     /// [`Error::Io`] if the system gives no randomness; [`Error::Memory`] if the key does not fit.
     pub fn evaluation_key(&self) -> Result<EvaluationKey> {
-        self.evaluation_key_with(&|_, _| true)
+        self.evaluation_key_with(UNWATCHED)
     }
 
     /// [`SecretKey::evaluation_key`] that reports progress and can be stopped.
     ///
     /// # Errors
     /// As there, and [`Error::Interrupted`].
-    pub fn evaluation_key_with(&self, progress: KeyProgress) -> Result<EvaluationKey> {
+    pub fn evaluation_key_with(&self, progress: Progress) -> Result<EvaluationKey> {
         let p = &*self.params;
         let (seed, noise) = (PublicSeed::from_system()?, SecretSeed::from_system()?);
         let slots = self.big.chunks_exact(p.big_dimension());
@@ -138,11 +135,11 @@ impl SecretKey {
         let mut bootstrap = zeroed("keygen", p.ggsw_count() * ggsw_body)?;
         let mut key_switch = zeroed("keygen", p.switched_dimension() * ks_body)?;
         let total = p.ggsw_count() + p.switched_dimension();
-        let (done, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let (done, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
         let step = || {
-            let go_on = !stopped.load(Ordering::Relaxed)
-                && progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
-            stopped.fetch_or(!go_on, Ordering::Relaxed);
+            let go_on = !ended.load(Ordering::Relaxed)
+                && progress(done.fetch_add(1, Ordering::Relaxed) + 1, total).is_continue();
+            ended.fetch_or(!go_on, Ordering::Relaxed);
             go_on
         };
         bootstrap.par_chunks_exact_mut(ggsw_body).enumerate().for_each(|(i, out)| {
@@ -155,13 +152,9 @@ impl SecretKey {
                 self.key_switch_bodies(&seed, &noise, i, out);
             }
         });
-        if stopped.into_inner() {
-            return Err(Error::interrupted(
-                "keygen",
-                "to finish",
-                "a stop",
-                "start again; nothing was kept",
-            ));
+        if ended.into_inner() {
+            let remedy = "start it again; nothing was kept";
+            return Err(Error::interrupted("keygen", "to finish", "a request to stop", remedy));
         }
         Ok(EvaluationKey {
             params: self.params.clone(),

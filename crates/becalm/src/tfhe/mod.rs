@@ -15,5 +15,4 @@ mod table;
 pub(crate) use encrypt::require_plain;
 
 pub use crate::cipher::Output;
-pub use keygen::KeyProgress;
 pub use table::Table;

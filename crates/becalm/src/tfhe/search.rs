@@ -12,10 +12,10 @@ use crate::math::parallel::*;
 use crate::params::{
     Gadget, Kind, ModulusSwitch, Noise, Order, Rotation, TfheParams, rounding_law,
 };
+use crate::progress::tell;
 use crate::security::{self, Attack, Instance, Search, Secret, estimate};
-use crate::{Error, Result};
+use crate::{Error, Progress, Result};
 use std::borrow::Cow;
-use std::ops::ControlFlow;
 
 /// Which noise counts as secure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -327,19 +327,11 @@ fn shapes(goal: &Goal) -> Vec<(usize, usize)> {
 ///
 /// # Errors
 /// [`Error::BadInput`] for a goal that no set has; [`Error::Interrupted`] if `progress` stops it; errors of the estimator.
-pub fn search(
-    goal: &Goal,
-    progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
-) -> Result<TfheParams> {
+pub fn search(goal: &Goal, progress: Progress) -> Result<TfheParams> {
     check(goal)?;
     let shapes = shapes(goal);
-    let mut go_on = |done| match progress(done, shapes.len() + 2) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => {
-            Err(Error::interrupted("search", "to finish", "a stop", "search again"))
-        }
-    };
-    go_on(0)?;
+    let done = |done| tell("search", progress, done, shapes.len() + 2);
+    done(0)?;
     let [small, big] = goal.template().instances().map(|i| i.secret);
     let curve = Curve::new(goal, small)?;
     let big = if big == small { None } else { Some(Curve::new(goal, big)?) };
@@ -351,7 +343,7 @@ pub fn search(
     let limit = largest_variance(goal);
     let mut best: Option<(f64, TfheParams)> = None;
     for (i, &(k, degree)) in shapes.iter().enumerate() {
-        go_on(i + 1)?;
+        done(i + 1)?;
         let turns = turns(goal, k, degree, big.noise(k * degree, Modulus::LOG2));
         let switches = turns.first().map_or(vec![], |t| switches(&t.params));
         for turn in &turns {
@@ -360,7 +352,7 @@ pub fn search(
             }
         }
     }
-    go_on(shapes.len() + 1)?;
+    done(shapes.len() + 1)?;
     let Some((_, found)) = best else {
         return Err(Error::bad_input(
             "search",

@@ -2,12 +2,9 @@
 //!
 //! It has only the parts that CONTRIBUTING asks of a new machine: this file, and its line in [`backends`](super::backends).
 
-use becalm::backend::{Backend, CkksSetup, Cpu, Info, Loaded, Session};
-use becalm::cipher::EvaluationKey;
-use becalm::params::{CkksParams, TfheParams};
-use becalm::program::{Ckks, Family, Need, Op, Reg};
-use becalm::{Error, Result};
-use std::collections::BTreeSet;
+use becalm::backend::{Backend, Ckks, Cpu, Family, Info, Loaded, Runs, Session, Tfhe};
+use becalm::program::Reg;
+use becalm::{Error, Progress, Result, UNWATCHED};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -25,33 +22,35 @@ impl Backend for Toy {
         Info { name: "toy", best_batch: 3, ..self.0.info() }
     }
 
-    fn supports(&self, op: &Op, params: &TfheParams) -> bool {
-        self.0.supports(op, params)
+    fn tfhe(&self) -> Option<&dyn Runs<Tfhe>> {
+        Some(self)
     }
 
-    fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
-        Ok(Box::new(Late(Mutex::new(Queue {
-            inner: self.0.open(keys, needs)?,
-            due: None,
-            most: usize::MAX,
-        }))))
-    }
-
-    fn accepts_ckks(&self, params: &CkksParams) -> Result<()> {
-        self.0.accepts_ckks(params)
-    }
-
-    fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
-        Ok(Box::new(Late(Mutex::new(Queue { inner: self.0.open_ckks(keys)?, due: None, most: 2 }))))
+    fn ckks(&self) -> Option<&dyn Runs<Ckks>> {
+        Some(self)
     }
 }
+
+impl<F: Family> Runs<F> for Toy
+where
+    Cpu: Runs<F>,
+{
+    fn accepts(&self, params: &F::Params) -> Result<()> {
+        self.0.accepts(params)
+    }
+
+    fn open(&self, setup: F::Setup) -> Result<Box<dyn Session<F>>> {
+        Ok(Box::new(Late(Mutex::new(Queue { inner: self.0.open(setup)?, due: None }))))
+    }
+}
+
+/// Lanes that it has memory for.
+const MOST: usize = 2;
 
 struct Queue<F: Family> {
     inner: Box<dyn Session<F>>,
     /// Waves that were asked for and not yet run.
     due: Option<Range<usize>>,
-    /// Lanes that it has memory for.
-    most: usize,
 }
 
 struct Late<F: Family>(Mutex<Queue<F>>);
@@ -61,7 +60,7 @@ impl<F: Family> Late<F> {
     fn settled(&self) -> Result<MutexGuard<'_, Queue<F>>> {
         let mut queue = self.0.lock().unwrap();
         if let Some(waves) = queue.due.take() {
-            queue.inner.run(waves)?;
+            queue.inner.run(waves, UNWATCHED)?;
         }
         Ok(queue)
     }
@@ -73,14 +72,15 @@ impl<F: Family> Session<F> for Late<F> {
         program: Arc<F::Program>,
         walk: Arc<F::Walk>,
         lanes: usize,
+        progress: Progress,
     ) -> Result<Loaded<F>> {
         let mut queue = self.0.lock().unwrap();
         queue.due = None;
-        if lanes > queue.most {
-            let (wanted, got) = (format!("{lanes} lanes"), format!("room for {}", queue.most));
+        if lanes > MOST {
+            let (wanted, got) = (format!("{lanes} lanes"), format!("room for {MOST}"));
             return Err(Error::memory("load", wanted, got, "run fewer lanes at once"));
         }
-        queue.inner.load(program, walk, lanes)
+        queue.inner.load(program, walk, lanes, progress)
     }
 
     fn write(&mut self, at: Reg, lane: usize, words: &[F::Word]) -> Result<()> {
@@ -97,7 +97,7 @@ impl<F: Family> Session<F> for Late<F> {
         queue.inner.clear();
     }
 
-    fn run(&mut self, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>, _progress: Progress) -> Result<()> {
         let mut queue = self.0.lock().unwrap();
         let from = queue.due.take().map_or(waves.start, |before| before.start);
         queue.due = Some(from..waves.end);

@@ -3,7 +3,7 @@
 //! A series of degree d is within a factor (4/π²)·ln d + 4 of the best polynomial of that degree (Trefethen, Approximation Theory
 //! and Approximation Practice, theorem 16.1). Errors are measured on 8 points for each degree, 2048 at the least.
 
-use super::plan::{Plan, interval, precision};
+use super::formula::{Formula, interval, precision};
 use crate::ckks::Chebyshev;
 use crate::{Error, Result};
 use std::f64::consts::PI;
@@ -148,21 +148,21 @@ impl Fit {
         fit(f, domain, aim, MOST)
     }
 
-    /// The plan that evaluates it.
-    pub(super) fn plan(&self) -> Plan {
-        let mut plan = Plan::default();
-        let x = plan.argument();
+    /// The formula that evaluates it.
+    pub(super) fn formula(&self) -> Formula {
+        let mut formula = Formula::default();
+        let x = formula.argument();
         // A line needs no interval of its own.
         let y = if self.series.degree() == 1 {
             let [a, b] = self.domain;
             let slope = 2.0 * self.series.0[1] / (b - a);
-            let scaled = plan.scale(x, slope);
-            plan.shift(scaled, self.series.0[0] - slope * 0.5 * (a + b))
+            let scaled = formula.scale(x, slope);
+            formula.shift(scaled, self.series.0[0] - slope * 0.5 * (a + b))
         } else {
-            let t = plan.mapped(x, self.domain);
-            plan.series(t, &self.series)
+            let t = formula.mapped(x, self.domain);
+            formula.series(t, &self.series)
         };
-        plan.results = vec![y];
-        plan
+        formula.results = vec![y];
+        formula
     }
 }

@@ -5,7 +5,7 @@
 
 use super::Function;
 use super::fit::{Aim, Fit, at, fit, interpolated};
-use super::plan::{Plan, Value, interval, precision};
+use super::formula::{Formula, Value, interval, precision};
 use super::sign::{Sign, odd_cubic};
 use crate::ckks::Chebyshev;
 use crate::{Error, Result};
@@ -34,10 +34,10 @@ pub(super) fn points([a, b]: [f64; 2]) -> Vec<f64> {
     round.chain(near).chain(zero).chain([a, b]).map(|x| x.clamp(a, b)).collect()
 }
 
-/// The largest absolute error of a plan on a domain, with [`MARGIN`].
-pub(super) fn error_of(plan: &Plan, domain: [f64; 2], f: impl Fn(f64) -> f64) -> f64 {
+/// The largest absolute error of a formula on a domain, with [`MARGIN`].
+pub(super) fn error_of(formula: &Formula, domain: [f64; 2], f: impl Fn(f64) -> f64) -> f64 {
     let x = points(domain);
-    let y = plan.of(&[&x]);
+    let y = formula.of(&[&x]);
     let each = x.iter().zip(&y).map(|(x, y)| (y - f(*x)).abs());
     let worst: f64 = each.fold(0.0, |most, e| if e.is_nan() { f64::INFINITY } else { most.max(e) });
     MARGIN * worst
@@ -46,7 +46,7 @@ pub(super) fn error_of(plan: &Plan, domain: [f64; 2], f: impl Fn(f64) -> f64) ->
 /// A function by its series.
 fn series(name: &str, f: impl Fn(f64) -> f64, domain: [f64; 2], bits: f64) -> Result<Function> {
     let fit = Fit::new(&mut |x| Ok(f(x)), domain, Aim::Bits(bits))?;
-    Ok(Function::of_one(name, fit.plan(), domain, fit.error))
+    Ok(Function::of_one(name, fit.formula(), domain, fit.error))
 }
 
 /// Any function by its series.
@@ -70,7 +70,7 @@ pub fn approximate(
     aim: Aim,
 ) -> Result<Function> {
     let fit = Fit::new(f, domain, aim)?;
-    Ok(Function::of_one(name, fit.plan(), domain, fit.error))
+    Ok(Function::of_one(name, fit.formula(), domain, fit.error))
 }
 
 /// 1/(1 + e^−x).
@@ -97,41 +97,41 @@ pub fn exp(domain: [f64; 2], bits: f64) -> Result<Function> {
     series("exp", f64::exp, domain, bits)
 }
 
-/// The plan with the fewest levels, then products, of those whose error suffices.
+/// The formula with the fewest levels, then products, of those whose error suffices.
 fn cheapest(
     op: &'static str,
-    plans: impl IntoIterator<Item = Plan>,
+    formulas: impl IntoIterator<Item = Formula>,
     domain: [f64; 2],
     error: f64,
     f: impl Fn(f64) -> f64 + Copy,
 ) -> Result<Function> {
-    let measured = plans.into_iter().map(|plan| (error_of(&plan, domain, f), plan));
-    let mut fitting: Vec<(f64, Plan)> = measured.filter(|(e, _)| *e <= error).collect();
-    fitting.sort_by_key(|(_, plan)| (plan.levels(), plan.products()));
-    let Some((measured, plan)) = fitting.into_iter().next() else {
+    let measured = formulas.into_iter().map(|formula| (error_of(&formula, domain, f), formula));
+    let mut fitting: Vec<(f64, Formula)> = measured.filter(|(e, _)| *e <= error).collect();
+    fitting.sort_by_key(|(_, formula)| (formula.levels(), formula.products()));
+    let Some((measured, formula)) = fitting.into_iter().next() else {
         let wanted = format!("a domain and bits that {ITERATIONS} iterations reach");
         let (got, remedy) = (format!("{domain:?}"), "narrow the domain, or ask for fewer bits");
         return Err(Error::bad_input(op, wanted, got, remedy));
     };
-    Ok(Function::of_one(op, plan, domain, measured))
+    Ok(Function::of_one(op, formula, domain, measured))
 }
 
 /// The series alone, if its degree is not too high.
-fn direct(f: impl Fn(f64) -> f64, domain: [f64; 2], bits: f64) -> Option<Plan> {
+fn direct(f: impl Fn(f64) -> f64, domain: [f64; 2], bits: f64) -> Option<Formula> {
     fit(&mut |x| Ok(f(x)), domain, Aim::Bits(bits + MARGIN.log2()), DIRECT)
         .ok()
-        .map(|fit| fit.plan())
+        .map(|fit| fit.formula())
 }
 
 /// The first number of iterations whose error suffices.
 fn iterated(
-    plan: impl Fn(usize) -> Plan,
+    formula: impl Fn(usize) -> Formula,
     domain: [f64; 2],
     error: f64,
     f: impl Fn(f64) -> f64,
-) -> Option<Plan> {
-    let enough = |plan: &Plan| error_of(plan, domain, &f) <= error;
-    (1..=ITERATIONS).map(plan).find(enough)
+) -> Option<Formula> {
+    let enough = |formula: &Formula| error_of(formula, domain, &f) <= error;
+    (1..=ITERATIONS).map(formula).find(enough)
 }
 
 /// 1/x for positive x.
@@ -142,14 +142,14 @@ pub fn inverse(domain: [f64; 2], bits: f64) -> Result<Function> {
     let (op, f) = ("inverse", |x: f64| 1.0 / x);
     let error = precision(op, bits)?;
     interval(op, domain, f64::MIN_POSITIVE)?;
-    let mut plans = Vec::from_iter(direct(f, domain, bits));
-    if plans.is_empty() {
+    let mut formulas = Vec::from_iter(direct(f, domain, bits));
+    if formulas.is_empty() {
         for depth in 2..=FIRST {
             let parts = goldschmidt(domain, depth)?;
-            plans.extend(iterated(|n| refined(&parts, domain, n), domain, error, f));
+            formulas.extend(iterated(|n| refined(&parts, domain, n), domain, error, f));
         }
     }
-    cheapest(op, plans, domain, error, f)
+    cheapest(op, formulas, domain, error, f)
 }
 
 /// The first approximation of a/x, and its error.
@@ -165,22 +165,22 @@ fn goldschmidt(domain: [f64; 2], depth: usize) -> Result<[Chebyshev; 2]> {
     Ok([Chebyshev(first), Chebyshev(error)])
 }
 
-fn refined(parts: &[Chebyshev; 2], domain: [f64; 2], iterations: usize) -> Plan {
-    let mut plan = Plan::default();
-    let x = plan.argument();
-    let t = plan.mapped(x, domain);
-    let mut y = plan.series(t, &parts[0]);
-    let mut error = plan.series(t, &parts[1]);
+fn refined(parts: &[Chebyshev; 2], domain: [f64; 2], iterations: usize) -> Formula {
+    let mut formula = Formula::default();
+    let x = formula.argument();
+    let t = formula.mapped(x, domain);
+    let mut y = formula.series(t, &parts[0]);
+    let mut error = formula.series(t, &parts[1]);
     for i in 0..iterations {
         if i > 0 {
-            error = plan.multiply(error, error);
+            error = formula.multiply(error, error);
         }
-        let factor = plan.shift(error, 1.0);
-        y = plan.multiply(y, factor);
+        let factor = formula.shift(error, 1.0);
+        y = formula.multiply(y, factor);
     }
-    let y = plan.scale(y, 1.0 / domain[0]);
-    plan.results = vec![y];
-    plan
+    let y = formula.scale(y, 1.0 / domain[0]);
+    formula.results = vec![y];
+    formula
 }
 
 /// 1/√x for positive x.
@@ -191,12 +191,12 @@ pub fn inverse_sqrt(domain: [f64; 2], bits: f64) -> Result<Function> {
     let (op, f) = ("inverse_sqrt", |x: f64| 1.0 / x.sqrt());
     let error = precision(op, bits)?;
     interval(op, domain, f64::MIN_POSITIVE)?;
-    let plans = roots(f, domain, bits, error, |plan, _, y| y_of(plan, y, domain))?;
-    cheapest(op, plans, domain, error, f)
+    let formulas = roots(f, domain, bits, error, |formula, _, y| y_of(formula, y, domain))?;
+    cheapest(op, formulas, domain, error, f)
 }
 
-fn y_of(plan: &mut Plan, y: Value, domain: [f64; 2]) -> Value {
-    plan.scale(y, 1.0 / domain[0].sqrt())
+fn y_of(formula: &mut Formula, y: Value, domain: [f64; 2]) -> Value {
+    formula.scale(y, 1.0 / domain[0].sqrt())
 }
 
 /// √x for x of 0 or above.
@@ -210,39 +210,39 @@ pub fn sqrt(domain: [f64; 2], bits: f64) -> Result<Function> {
     // √x is small where x is: from there on the error of 0 suffices.
     let least = domain[0].max((error / 2.0).powi(2));
     let iterated = [least, domain[1]];
-    let plans = roots(f, domain, bits, error, |plan, x, y| {
-        let y = y_of(plan, y, iterated);
-        plan.multiply(x, y)
+    let formulas = roots(f, domain, bits, error, |formula, x, y| {
+        let y = y_of(formula, y, iterated);
+        formula.multiply(x, y)
     })?;
-    cheapest(op, plans, domain, error, f)
+    cheapest(op, formulas, domain, error, f)
 }
 
-/// The series of f alone, or plans that make y = √a/√x by iterations, and the result of it and x.
+/// The series of f alone, or formulas that make y = √a/√x by iterations, and the result of it and x.
 fn roots(
     f: impl Fn(f64) -> f64 + Copy,
     domain: [f64; 2],
     bits: f64,
     error: f64,
-    result: impl Fn(&mut Plan, Value, Value) -> Value,
-) -> Result<Vec<Plan>> {
-    let mut plans = Vec::from_iter(direct(f, domain, bits));
-    if !plans.is_empty() {
-        return Ok(plans);
+    result: impl Fn(&mut Formula, Value, Value) -> Value,
+) -> Result<Vec<Formula>> {
+    let mut formulas = Vec::from_iter(direct(f, domain, bits));
+    if !formulas.is_empty() {
+        return Ok(formulas);
     }
     let least = domain[0].max((error / 2.0).powi(2));
     for depth in 2..=FIRST {
         let Some(root) = Root::new([least, domain[1]], depth)? else { continue };
-        let plan = |n| {
-            let mut plan = Plan::default();
-            let x = plan.argument();
-            let y = root.record(&mut plan, x, n);
-            let y = result(&mut plan, x, y);
-            plan.results = vec![y];
-            plan
+        let formula = |n| {
+            let mut formula = Formula::default();
+            let x = formula.argument();
+            let y = root.record(&mut formula, x, n);
+            let y = result(&mut formula, x, y);
+            formula.results = vec![y];
+            formula
         };
-        plans.extend(iterated(plan, domain, error, f));
+        formulas.extend(iterated(formula, domain, error, f));
     }
-    Ok(plans)
+    Ok(formulas)
 }
 
 /// √a/√x on [a, b]: a series of √a/√(x + s), which is positive, and steps y ← (c + d·x·y²)·y with c and d that are best for what is
@@ -278,20 +278,20 @@ impl Root {
     }
 
     /// y after so many steps.
-    fn record(&self, plan: &mut Plan, x: Value, steps: usize) -> Value {
+    fn record(&self, formula: &mut Formula, x: Value, steps: usize) -> Value {
         let ([least, _], [low, high]) = (self.domain, self.range);
-        let t = plan.mapped(x, self.domain);
+        let t = formula.mapped(x, self.domain);
         let first = Chebyshev(self.first.0.iter().map(|c| c / high).collect());
-        let mut y = plan.series(t, &first);
+        let mut y = formula.series(t, &first);
         let mut gap = low / high;
         for step in 1..=steps {
             let (odd, next) = odd_cubic(gap, step == steps);
             gap = next;
-            let (x, below) = (plan.ready(x, 3), plan.ready(y, 2));
-            let part = plan.scale(x, odd[1] / least);
-            let (part, square) = (plan.multiply(part, below), plan.multiply(below, below));
-            let (part, more) = (plan.multiply(part, square), plan.scale(below, odd[0]));
-            y = plan.add(more, part);
+            let (x, below) = (formula.ready(x, 3), formula.ready(y, 2));
+            let part = formula.scale(x, odd[1] / least);
+            let (part, square) = (formula.multiply(part, below), formula.multiply(below, below));
+            let (part, more) = (formula.multiply(part, square), formula.scale(below, odd[0]));
+            y = formula.add(more, part);
         }
         y
     }
@@ -307,23 +307,23 @@ pub fn sign(domain: [f64; 2], gap: f64, bits: f64) -> Result<Function> {
     interval(op, domain, f64::NEG_INFINITY)?;
     let width = domain[0].abs().max(domain[1].abs());
     let chain = Sign::new(gap / width, error / MARGIN)?;
-    let mut plan = Plan::default();
-    let x = plan.argument();
-    let x = plan.scale(x, 1.0 / width);
-    let y = chain.record(&mut plan, x, 1.0);
-    plan.results = vec![y];
-    let measured = error_of(&plan, [gap, width], |_| 1.0);
-    Ok(Function::of_one(op, plan, domain, measured).beyond(gap))
+    let mut formula = Formula::default();
+    let x = formula.argument();
+    let x = formula.scale(x, 1.0 / width);
+    let y = chain.record(&mut formula, x, 1.0);
+    formula.results = vec![y];
+    let measured = error_of(&formula, [gap, width], |_| 1.0);
+    Ok(Function::of_one(op, formula, domain, measured).beyond(gap))
 }
 
 /// |x|·`factor` for |x| of at most `width`, to `error`: a series or x·sign(x), whichever takes fewer levels.
-pub(super) fn distance(width: f64, factor: f64, error: f64) -> Result<Plan> {
+pub(super) fn distance(width: f64, factor: f64, error: f64) -> Result<Formula> {
     let f = |x: f64| factor * x.abs();
     let domain = [-width, width];
     let own = error / (factor * width);
     let bits = MARGIN.log2() - error.log2();
-    let mut plans = Vec::from_iter(
-        fit(&mut |x| Ok(f(x)), domain, Aim::Bits(bits), 127).ok().map(|fit| fit.plan()),
+    let mut formulas = Vec::from_iter(
+        fit(&mut |x| Ok(f(x)), domain, Aim::Bits(bits), 127).ok().map(|fit| fit.formula()),
     );
     for wider in [8.0, 4.0, 2.0, 1.0] {
         let gap = own * wider;
@@ -331,18 +331,18 @@ pub(super) fn distance(width: f64, factor: f64, error: f64) -> Result<Plan> {
             continue;
         }
         let chain = Sign::new(gap, own / MARGIN)?;
-        let mut plan = Plan::default();
-        let x = plan.argument();
-        let scaled = plan.scale(x, 1.0 / width);
-        let sign = chain.record(&mut plan, scaled, factor);
-        let y = plan.multiply(x, sign);
-        plan.results = vec![y];
-        plans.push(plan);
+        let mut formula = Formula::default();
+        let x = formula.argument();
+        let scaled = formula.scale(x, 1.0 / width);
+        let sign = chain.record(&mut formula, scaled, factor);
+        let y = formula.multiply(x, sign);
+        formula.results = vec![y];
+        formulas.push(formula);
     }
-    let measured = plans.into_iter().map(|plan| (error_of(&plan, domain, f), plan));
+    let measured = formulas.into_iter().map(|formula| (error_of(&formula, domain, f), formula));
     let fitting = measured.filter(|(e, _)| *e <= error);
-    let found = fitting.min_by_key(|(_, plan)| (plan.levels(), plan.products()));
-    found.map(|(_, plan)| plan).ok_or_else(|| {
+    let found = fitting.min_by_key(|(_, formula)| (formula.levels(), formula.products()));
+    found.map(|(_, formula)| formula).ok_or_else(|| {
         let (wanted, remedy) = ("bits that a chain of polynomials reaches", "ask for fewer bits");
         Error::bad_input("absolute", wanted, format!("{bits:.1}"), remedy)
     })
@@ -357,7 +357,7 @@ pub fn absolute(domain: [f64; 2], bits: f64) -> Result<Function> {
     let error = precision(op, bits)?;
     interval(op, domain, f64::NEG_INFINITY)?;
     let width = domain[0].abs().max(domain[1].abs());
-    let plan = distance(width, 1.0, error)?;
-    let measured = error_of(&plan, domain, f64::abs);
-    Ok(Function::of_one(op, plan, domain, measured))
+    let formula = distance(width, 1.0, error)?;
+    let measured = error_of(&formula, domain, f64::abs);
+    Ok(Function::of_one(op, formula, domain, measured))
 }

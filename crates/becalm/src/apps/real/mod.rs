@@ -18,10 +18,10 @@
 
 mod bootstraps;
 mod fit;
+mod formula;
 mod functions;
 mod named;
 mod order;
-mod plan;
 mod record;
 mod sign;
 mod slots;
@@ -37,13 +37,13 @@ use crate::Result;
 use crate::bootstrap::ckks::KeyPlan;
 use crate::program::Reg;
 use crate::program::rlwe::CkksProgram;
-use plan::Plan;
+use formula::Formula;
 
 /// A function of vectors of real numbers, slot by slot or between slots.
 #[derive(Debug, Clone)]
 pub struct Function {
     name: String,
-    plan: Plan,
+    formula: Formula,
     domain: Option<[f64; 2]>,
     gap: Option<f64>,
     error: f64,
@@ -52,8 +52,8 @@ pub struct Function {
 
 impl Function {
     /// A function of one value on a domain, with its largest absolute error there.
-    fn of_one(name: &str, plan: Plan, domain: [f64; 2], error: f64) -> Function {
-        Function { name: name.into(), plan, domain: Some(domain), gap: None, error, period: 1 }
+    fn of_one(name: &str, formula: Formula, domain: [f64; 2], error: f64) -> Function {
+        Function { name: name.into(), formula, domain: Some(domain), gap: None, error, period: 1 }
     }
 
     /// A function that is right for values this far apart.
@@ -67,8 +67,8 @@ impl Function {
     }
 
     /// A function that is exact but for the errors of ciphertexts.
-    fn exact(name: &str, plan: Plan, period: usize) -> Function {
-        Function { name: name.into(), plan, domain: None, gap: None, error: 0.0, period }
+    fn exact(name: &str, formula: Formula, period: usize) -> Function {
+        Function { name: name.into(), formula, domain: None, gap: None, error: 0.0, period }
     }
 
     /// Its name.
@@ -78,7 +78,7 @@ impl Function {
 
     /// Number of vectors that it takes.
     pub fn arguments(&self) -> usize {
-        self.plan.arguments()
+        self.formula.arguments()
     }
 
     /// The values that it is made for; none if it takes all.
@@ -98,12 +98,12 @@ impl Function {
 
     /// Levels from the arguments to the results; bootstraps divide them.
     pub fn levels(&self) -> usize {
-        self.plan.levels()
+        self.formula.levels()
     }
 
     /// Products of two ciphertexts.
     pub fn products(&self) -> usize {
-        self.plan.products()
+        self.formula.products()
     }
 
     /// Slots of a block: a vector has a multiple of them, and each block has results of its own.
@@ -113,12 +113,12 @@ impl Function {
 
     /// The rotations that it needs keys for, in vectors of so many slots.
     pub fn rotations(&self, slots: usize) -> Vec<i64> {
-        self.plan.rotations(slots)
+        self.formula.rotations(slots)
     }
 
     /// The results for plain numbers, all vectors of one length: a multiple of [`Function::period`].
     pub fn clear(&self, arguments: &[Vec<f64>]) -> Vec<Vec<f64>> {
-        self.plan.clear(arguments)
+        self.formula.clear(arguments)
     }
 
     /// Bootstraps that it takes on real vectors at these levels, with the keys of a plan.
@@ -146,6 +146,6 @@ impl Function {
         bootstraps: Option<&mut Bootstraps>,
         arguments: &[Reg],
     ) -> Result<Vec<Reg>> {
-        program.wholly(|program| self.plan.record(&self.name, program, bootstraps, arguments))
+        program.wholly(|program| self.formula.record(&self.name, program, bootstraps, arguments))
     }
 }

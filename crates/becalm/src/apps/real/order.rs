@@ -4,8 +4,8 @@
 //! the error of one, and a bitonic network of r stages too.
 
 use super::Function;
+use super::formula::{Formula, Step, Value, interval, precision};
 use super::functions::{MARGIN, distance, error_of, points};
-use super::plan::{Plan, Step, Value, interval, precision};
 use super::sign::Sign;
 use crate::{Error, Result};
 
@@ -30,44 +30,50 @@ fn blocks(op: &'static str, size: usize) -> Result<u32> {
 pub fn compare(domain: [f64; 2], gap: f64, bits: f64) -> Result<Function> {
     let op = "compare";
     let (width, error) = asked(op, domain, bits)?;
-    let mut plan = Plan::default();
-    let (a, b) = (plan.argument(), plan.argument());
-    let difference = plan.subtract(a, b);
-    let (_, step) = stepped(&mut plan, difference, width, gap, error)?;
-    plan.results = vec![step];
+    let mut formula = Formula::default();
+    let (a, b) = (formula.argument(), formula.argument());
+    let difference = formula.subtract(a, b);
+    let (_, step) = stepped(&mut formula, difference, width, gap, error)?;
+    formula.results = vec![step];
     // The distance of the two is all that it sees.
     let apart = points([gap, width]);
-    let made = plan.of(&[&apart, &vec![0.0; apart.len()]]);
+    let made = formula.of(&[&apart, &vec![0.0; apart.len()]]);
     let worst = made.iter().map(|y| (y - 1.0).abs()).fold(0.0, f64::max);
     let measured = MARGIN * worst;
-    Ok(Function::of_one(op, plan, domain, measured).beyond(gap))
+    Ok(Function::of_one(op, formula, domain, measured).beyond(gap))
 }
 
 /// The step function of x, from 0 to 1, for |x| ≤ `width`.
-fn stepped(plan: &mut Plan, x: Value, width: f64, gap: f64, error: f64) -> Result<(Value, Value)> {
+fn stepped(
+    formula: &mut Formula,
+    x: Value,
+    width: f64,
+    gap: f64,
+    error: f64,
+) -> Result<(Value, Value)> {
     let chain = Sign::new(gap / width, 2.0 * error / MARGIN)?;
-    let scaled = plan.scale(x, 1.0 / width);
-    let half = chain.record(plan, scaled, 0.5);
-    Ok((half, plan.shift(half, 0.5)))
+    let scaled = formula.scale(x, 1.0 / width);
+    let half = chain.record(formula, scaled, 0.5);
+    Ok((half, formula.shift(half, 0.5)))
 }
 
-/// (a + b)/2 ± |a − b|/2, where `part` is the plan of |x|/2.
-fn extreme(plan: &mut Plan, part: &Plan, a: Value, b: Value, sign: f64) -> Value {
-    let (sum, difference) = (plan.add(a, b), plan.subtract(a, b));
-    let middle = plan.scale(sum, 0.5);
-    let apart = plan.inlined(part, difference);
-    if sign > 0.0 { plan.add(middle, apart) } else { plan.subtract(middle, apart) }
+/// (a + b)/2 ± |a − b|/2, where `part` is the formula of |x|/2.
+fn extreme(formula: &mut Formula, part: &Formula, a: Value, b: Value, sign: f64) -> Value {
+    let (sum, difference) = (formula.add(a, b), formula.subtract(a, b));
+    let middle = formula.scale(sum, 0.5);
+    let apart = formula.inlined(part, difference);
+    if sign > 0.0 { formula.add(middle, apart) } else { formula.subtract(middle, apart) }
 }
 
 fn of_two(op: &'static str, domain: [f64; 2], bits: f64, sign: f64) -> Result<Function> {
     let (width, error) = asked(op, domain, bits)?;
     let part = distance(width, 0.5, error)?;
     let measured = error_of(&part, [-width, width], |x| x.abs() / 2.0);
-    let mut plan = Plan::default();
-    let (a, b) = (plan.argument(), plan.argument());
-    let y = extreme(&mut plan, &part, a, b, sign);
-    plan.results = vec![y];
-    Ok(Function::of_one(op, plan, domain, measured))
+    let mut formula = Formula::default();
+    let (a, b) = (formula.argument(), formula.argument());
+    let y = extreme(&mut formula, &part, a, b, sign);
+    formula.results = vec![y];
+    Ok(Function::of_one(op, formula, domain, measured))
 }
 
 /// The larger of two values.
@@ -102,14 +108,14 @@ fn of_list(
     let width = widened(width, error);
     let part = distance(width, 0.5, error / f64::from(rounds))?;
     let each = error_of(&part, [-width, width], |x| x.abs() / 2.0);
-    let mut plan = Plan::default();
-    let mut best = plan.argument();
+    let mut formula = Formula::default();
+    let mut best = formula.argument();
     for round in (0..rounds).rev() {
-        let other = plan.rotate(best, 1 << round);
-        best = extreme(&mut plan, &part, best, other, sign);
+        let other = formula.rotate(best, 1 << round);
+        best = extreme(&mut formula, &part, best, other, sign);
     }
-    plan.results = vec![best];
-    Ok(Function::of_one(op, plan, domain, each * f64::from(rounds)).of_blocks(size))
+    formula.results = vec![best];
+    Ok(Function::of_one(op, formula, domain, each * f64::from(rounds)).of_blocks(size))
 }
 
 /// In slot i the largest of slots i to i + size − 1, counted around: over all slots the maximum everywhere.
@@ -139,38 +145,38 @@ pub fn argmax(size: usize, domain: [f64; 2], gap: f64, bits: f64) -> Result<Func
     // A round is wrong by the error of the step, in the units of places and of values.
     let own = error / (2.0 * f64::from(rounds) * (size as f64).max(width));
     let width = widened(width, error);
-    let mut plan = Plan::default();
-    let mut best = plan.argument();
+    let mut formula = Formula::default();
+    let mut best = formula.argument();
     // Places as fractions of the block, as small as a bootstrap takes.
     let fraction = |i: usize| i as f64 / size as f64;
     let mut place: Option<Value> = None;
     for round in (0..rounds).rev() {
         let by = 1usize << round;
-        let other = plan.rotate(best, by as i64);
-        let difference = plan.subtract(best, other);
-        let (_, step) = stepped(&mut plan, difference, width, gap, own)?;
+        let other = formula.rotate(best, by as i64);
+        let difference = formula.subtract(best, other);
+        let (_, step) = stepped(&mut formula, difference, width, gap, own)?;
         // other + (best − other)·step, for values and for places.
-        let chosen = plan.multiply(difference, step);
-        best = plan.add(other, chosen);
+        let chosen = formula.multiply(difference, step);
+        best = formula.add(other, chosen);
         place = Some(match place {
             None => {
                 let here: Vec<f64> = (0..size).map(fraction).collect();
                 let there: Vec<f64> = (0..size).map(|i| fraction((i + by) % size)).collect();
                 let apart = here.iter().zip(&there).map(|(a, b)| a - b).collect();
-                let chosen = plan.mask(step, apart);
-                plan.push(Step::Offset(chosen, there))
+                let chosen = formula.mask(step, apart);
+                formula.push(Step::Offset(chosen, there))
             }
             Some(place) => {
-                let other = plan.rotate(place, by as i64);
-                let apart = plan.subtract(place, other);
-                let chosen = plan.multiply(apart, step);
-                plan.add(other, chosen)
+                let other = formula.rotate(place, by as i64);
+                let apart = formula.subtract(place, other);
+                let chosen = formula.multiply(apart, step);
+                formula.add(other, chosen)
             }
         });
     }
-    let place = place.map(|place| plan.scale(place, size as f64)).unwrap_or(best);
-    plan.results = vec![place, best];
-    Ok(Function::of_one(op, plan, domain, error).of_blocks(size).beyond(gap))
+    let place = place.map(|place| formula.scale(place, size as f64)).unwrap_or(best);
+    formula.results = vec![place, best];
+    Ok(Function::of_one(op, formula, domain, error).of_blocks(size).beyond(gap))
 }
 
 /// The values of each block of `size` slots in rising order: size·(log size)·(log size + 1)/4 comparisons, all of a stage at once.
@@ -185,40 +191,40 @@ pub fn sort(size: usize, domain: [f64; 2], bits: f64) -> Result<Function> {
     // Half of |x| for |x| ≤ 1, in the units of the width.
     let (gap, least) = (4.0 * own / width, 2.0 * own / width);
     let chain = Sign::new(gap, least / MARGIN)?;
-    let mut plan = Plan::default();
-    let mut x = plan.argument();
+    let mut formula = Formula::default();
+    let mut x = formula.argument();
     for run in (1..=log).map(|k| 1usize << k) {
         let mut by = run / 2;
         while by > 0 {
-            x = exchanged(&mut plan, &chain, x, [size, run, by], width);
+            x = exchanged(&mut formula, &chain, x, [size, run, by], width);
             by /= 2;
         }
     }
-    plan.results = vec![x];
+    formula.results = vec![x];
     let each = stage_error(&chain, width);
-    Ok(Function::of_one(op, plan, domain, stages * each).of_blocks(size))
+    Ok(Function::of_one(op, formula, domain, stages * each).of_blocks(size))
 }
 
 /// The largest error of |x|/2 in a stage.
 fn stage_error(chain: &Sign, width: f64) -> f64 {
-    let mut plan = Plan::default();
-    let x = plan.argument();
-    let scaled = plan.scale(x, 1.0 / width);
-    let sign = chain.record(&mut plan, scaled, 0.5);
-    let y = plan.multiply(x, sign);
-    plan.results = vec![y];
-    error_of(&plan, [-width, width], |x| x.abs() / 2.0)
+    let mut formula = Formula::default();
+    let x = formula.argument();
+    let scaled = formula.scale(x, 1.0 / width);
+    let sign = chain.record(&mut formula, scaled, 0.5);
+    let y = formula.multiply(x, sign);
+    formula.results = vec![y];
+    error_of(&formula, [-width, width], |x| x.abs() / 2.0)
 }
 
 /// A stage of the network: slots i and i ± `by` in order, rising or falling by the run that they are in.
 fn exchanged(
-    plan: &mut Plan,
+    formula: &mut Formula,
     chain: &Sign,
     x: Value,
     [size, run, by]: [usize; 3],
     width: f64,
 ) -> Value {
-    let (ahead, behind) = (plan.rotate(x, by as i64), plan.rotate(x, -(by as i64)));
+    let (ahead, behind) = (formula.rotate(x, by as i64), formula.rotate(x, -(by as i64)));
     let first = |i: usize| i & by == 0;
     let smaller = |i: usize| first(i) == (i & run == 0);
     // a·x + b·partner, whose masks make one level.
@@ -226,17 +232,17 @@ fn exchanged(
         let values = |keep: &dyn Fn(usize) -> bool, f: &dyn Fn(usize) -> f64| {
             (0..size).map(|i| if keep(i) { f(i) } else { 0.0 }).collect::<Vec<f64>>()
         };
-        let own = plan.mask(x, values(&|_| true, a));
-        let ahead = plan.mask(ahead, values(&first, b));
-        let behind = plan.mask(behind, values(&|i| !first(i), b));
-        let other = plan.add(ahead, behind);
-        plan.add(own, other)
+        let own = formula.mask(x, values(&|_| true, a));
+        let ahead = formula.mask(ahead, values(&first, b));
+        let behind = formula.mask(behind, values(&|i| !first(i), b));
+        let other = formula.add(ahead, behind);
+        formula.add(own, other)
     };
     let half = |i: usize| if smaller(i) { -0.5 } else { 0.5 };
     let middle = combined(&|_| 0.5, &|_| 0.5);
     let scaled = combined(&|_| 1.0 / width, &|_| -1.0 / width);
     let apart = combined(&half, &|i| -half(i));
-    let sign = chain.record(plan, scaled, 1.0);
-    let apart = plan.multiply(apart, sign);
-    plan.add(middle, apart)
+    let sign = chain.record(formula, scaled, 1.0);
+    let apart = formula.multiply(apart, sign);
+    formula.add(middle, apart)
 }

@@ -1,21 +1,21 @@
-//! A plan recorded into a program.
+//! A formula recorded into a program.
 
 use super::Bootstraps;
-use super::plan::{Plan, Step, Value};
+use super::formula::{Formula, Step, Value};
 use crate::math::complex::Complex;
 use crate::program::Reg;
 use crate::program::rlwe::CkksProgram;
 use crate::{Error, Result};
 
-/// Records the steps of a plan on registers, which it lifts where there are bootstraps.
+/// Records the steps of a formula on registers, which it lifts where there are bootstraps.
 struct Recorder<'a> {
     program: &'a mut CkksProgram,
     bootstraps: Option<&'a mut Bootstraps>,
     made: Vec<Reg>,
 }
 
-impl Plan {
-    /// Records the plan of a function of this name on these registers: its results.
+impl Formula {
+    /// Records the formula of a function of this name on these registers: its results.
     ///
     /// # Errors
     /// `BadInput` for another number of registers, and where levels are missing and there are no bootstraps.

@@ -5,7 +5,7 @@
 //! degree 15 four; the chain with the fewest levels is found level by level, because a larger a' is better for all that follows.
 //! Source: Lee–Lee–No–Kim 2021 (ia.cr/2020/834); the composition goes back to Cheon–Kim–Kim 2020 (ia.cr/2019/1234).
 
-use super::plan::{Plan, Value};
+use super::formula::{Formula, Value};
 use crate::ckks::Chebyshev;
 use crate::{Error, Result};
 use std::f64::consts::PI;
@@ -150,12 +150,12 @@ impl Sign {
     }
 
     /// `factor` times the sign of x, which is at most 1.
-    pub(super) fn record(&self, plan: &mut Plan, x: Value, factor: f64) -> Value {
+    pub(super) fn record(&self, formula: &mut Formula, x: Value, factor: f64) -> Value {
         let last = self.stages.len() - 1;
         let mut y = x;
         for (i, p) in self.stages.iter().enumerate() {
             let by = if i == last { factor } else { 1.0 };
-            y = plan.series(y, &Chebyshev(p.0.iter().map(|c| c * by).collect()));
+            y = formula.series(y, &Chebyshev(p.0.iter().map(|c| c * by).collect()));
         }
         y
     }

@@ -5,7 +5,7 @@
 //! by k times B with its rows turned by k. The turns go step by step, so that few keys serve any d.
 
 use super::Function;
-use super::plan::{Plan, Step};
+use super::formula::{Formula, Step};
 use crate::ckks::Matrix;
 use crate::math::complex::Complex;
 use crate::{Error, Result};
@@ -24,12 +24,12 @@ fn sized(op: &'static str, size: usize) -> Result<()> {
 /// # Errors
 /// `BadInput` for a size that is not a power of two.
 pub fn sum(size: usize, stride: usize) -> Result<Function> {
-    let mut plan = Plan::default();
+    let mut formula = Formula::default();
     strided("sum", size, stride)?;
-    let x = plan.argument();
-    let y = plan.sum(x, size, stride);
-    plan.results = vec![y];
-    Ok(Function::exact("sum", plan, 1))
+    let x = formula.argument();
+    let y = formula.sum(x, size, stride);
+    formula.results = vec![y];
+    Ok(Function::exact("sum", formula, 1))
 }
 
 fn strided(op: &'static str, size: usize, stride: usize) -> Result<()> {
@@ -46,13 +46,13 @@ fn strided(op: &'static str, size: usize, stride: usize) -> Result<()> {
 /// # Errors
 /// As [`sum`].
 pub fn mean(size: usize, stride: usize) -> Result<Function> {
-    let mut plan = Plan::default();
+    let mut formula = Formula::default();
     strided("mean", size, stride)?;
-    let x = plan.argument();
-    let y = plan.sum(x, size, stride);
-    let y = plan.scale(y, 1.0 / size as f64);
-    plan.results = vec![y];
-    Ok(Function::exact("mean", plan, 1))
+    let x = formula.argument();
+    let y = formula.sum(x, size, stride);
+    let y = formula.scale(y, 1.0 / size as f64);
+    formula.results = vec![y];
+    Ok(Function::exact("mean", formula, 1))
 }
 
 /// Every block of `size` slots filled with the value of its slot `index`.
@@ -66,14 +66,14 @@ pub fn replicate(size: usize, index: usize) -> Result<Function> {
         let (wanted, got) = (format!("an index below {size}"), index.to_string());
         return Err(Error::bad_input(op, wanted, got, "slots are counted from 0"));
     }
-    let mut plan = Plan::default();
-    let x = plan.argument();
-    let alone = plan.mask(x, (0..size).map(|i| f64::from(i == index)).collect());
+    let mut formula = Formula::default();
+    let x = formula.argument();
+    let alone = formula.mask(x, (0..size).map(|i| f64::from(i == index)).collect());
     // Its sums look ahead: at the end of a block every slot of the block sees it.
-    let last = plan.rotate(alone, index as i64 - (size as i64 - 1));
-    let y = plan.sum(last, size, 1);
-    plan.results = vec![y];
-    Ok(Function::exact(op, plan, size))
+    let last = formula.rotate(alone, index as i64 - (size as i64 - 1));
+    let y = formula.sum(last, size, 1);
+    formula.results = vec![y];
+    Ok(Function::exact(op, formula, size))
 }
 
 /// The values of `count` slots from `from` on, moved to slot `to`; zeros elsewhere. Vectors have `slots` slots.
@@ -89,13 +89,13 @@ pub fn placed(slots: usize, from: usize, count: usize, to: usize) -> Result<Func
             (format!("at most {slots} slots"), format!("{count} from {from} to {to}"));
         return Err(Error::bad_input(op, wanted, got, "take fewer values"));
     }
-    let mut plan = Plan::default();
-    let x = plan.argument();
+    let mut formula = Formula::default();
+    let x = formula.argument();
     let alone =
-        plan.mask(x, (0..slots).map(|i| f64::from((from..from + count).contains(&i))).collect());
-    let y = plan.rotate(alone, from as i64 - to as i64);
-    plan.results = vec![y];
-    Ok(Function::exact(op, plan, slots))
+        formula.mask(x, (0..slots).map(|i| f64::from((from..from + count).contains(&i))).collect());
+    let y = formula.rotate(alone, from as i64 - to as i64);
+    formula.results = vec![y];
+    Ok(Function::exact(op, formula, slots))
 }
 
 /// The largest matrices: 256 rows in 2^16 slots.
@@ -125,30 +125,30 @@ fn permutation(slots: usize, from: impl Fn(usize) -> Option<usize>) -> Arc<Matri
 pub fn matrix_product(size: usize) -> Result<Function> {
     let (op, d) = ("matrix_product", size);
     square(op, size)?;
-    let mut plan = Plan::default();
-    let (a, b) = (plan.argument(), plan.argument());
+    let mut formula = Formula::default();
+    let (a, b) = (formula.argument(), formula.argument());
     let rows = permutation(d * d, |s| Some(s / d * d + (s / d + s % d) % d));
     let columns = permutation(d * d, |s| Some((s / d + s % d) % d * d + s % d));
-    let mut left = plan.push(Step::Linear(a, rows));
-    let mut right = plan.push(Step::Linear(b, columns));
+    let mut left = formula.push(Step::Linear(a, rows));
+    let mut right = formula.push(Step::Linear(b, columns));
     let mut pairs = vec![];
     for k in 0..d {
         if k > 0 {
-            (left, right) = (plan.rotate(left, 1), plan.rotate(right, d as i64));
+            (left, right) = (formula.rotate(left, 1), formula.rotate(right, d as i64));
         }
         // The columns that went around come from the row before.
         let mask = |keep: &dyn Fn(usize) -> bool| (0..d).map(|j| f64::from(keep(j))).collect();
-        let mut turned = plan.mask(left, mask(&|j| j < d - k));
+        let mut turned = formula.mask(left, mask(&|j| j < d - k));
         if k > 0 {
-            let around = plan.rotate(left, -(d as i64));
-            let around = plan.mask(around, mask(&|j| j >= d - k));
-            turned = plan.add(turned, around);
+            let around = formula.rotate(left, -(d as i64));
+            let around = formula.mask(around, mask(&|j| j >= d - k));
+            turned = formula.add(turned, around);
         }
         pairs.push((turned, right));
     }
-    let product = plan.push(Step::Dot(pairs));
-    plan.results = vec![product];
-    Ok(Function::exact(op, plan, d * d))
+    let product = formula.push(Step::Dot(pairs));
+    formula.results = vec![product];
+    Ok(Function::exact(op, formula, d * d))
 }
 
 /// A matrix of `size` rows and columns times a vector, which stands in the first slots of a block with zeros behind it, as the result
@@ -159,18 +159,18 @@ pub fn matrix_product(size: usize) -> Result<Function> {
 pub fn matrix_vector(size: usize) -> Result<Function> {
     let (op, d) = ("matrix_vector", size);
     square(op, size)?;
-    let mut plan = Plan::default();
-    let (a, x) = (plan.argument(), plan.argument());
+    let mut formula = Formula::default();
+    let (a, x) = (formula.argument(), formula.argument());
     // The vector in every row.
     let mut rows = x;
     for by in (0..d.ilog2()).map(|j| -((d << j) as i64)) {
-        let turned = plan.rotate(rows, by);
-        rows = plan.add(rows, turned);
+        let turned = formula.rotate(rows, by);
+        rows = formula.add(rows, turned);
     }
-    let product = plan.multiply(a, rows);
-    let sums = plan.sum(product, d, 1);
+    let product = formula.multiply(a, rows);
+    let sums = formula.sum(product, d, 1);
     let gathered = permutation(d * d, |s| (s < d).then_some(s * d));
-    let y = plan.push(Step::Linear(sums, gathered));
-    plan.results = vec![y];
-    Ok(Function::exact(op, plan, d * d))
+    let y = formula.push(Step::Linear(sums, gathered));
+    formula.results = vec![y];
+    Ok(Function::exact(op, formula, d * d))
 }

@@ -16,7 +16,7 @@ use crate::math::threads::{self, Threads};
 use crate::params::TfheParams;
 use crate::program::{Need, Op, Operation, Program, Reg, TableRef, Walk, WaveKind};
 use crate::tfhe::key_switch::{KeySwitchKey, KeySwitchScratch, KeySwitchShape};
-use crate::{Error, Result};
+use crate::{Error, Progress, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -84,7 +84,13 @@ impl Session for CpuSession {
         true
     }
 
-    fn load(&mut self, program: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {
+    fn load(
+        &mut self,
+        program: Arc<Program>,
+        walk: Arc<Walk>,
+        lanes: usize,
+        _progress: Progress,
+    ) -> Result<Loaded> {
         for need in program.needs() {
             let there = match need {
                 Need::Bootstrap => self.bootstrap.is_some(),
@@ -113,7 +119,7 @@ impl Session for CpuSession {
         self.registers.as_ref().ok_or_else(not_loaded)?.read(at, lanes).map(<[u64]>::to_vec)
     }
 
-    fn run(&mut self, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>, _progress: Progress) -> Result<()> {
         let pool = self.pool.clone();
         let loaded = registers(&mut self.registers)?.loaded().clone();
         loaded.check_waves(&waves)?;

@@ -6,17 +6,13 @@ mod rlwe;
 
 pub use rlwe::{MemoryBudget, Plain};
 
-use crate::backend::{Backend, CkksSetup, GoOn, Info, Session};
-use crate::cipher::EvaluationKey;
+use crate::backend::{Backend, Ckks, CkksSetup, Info, Runs, Session, Tfhe, TfheSetup};
 use crate::ckks::{Chain, Context};
 use crate::math::memory::available_memory;
 use crate::math::simd::Level;
 use crate::math::threads::Threads;
-use crate::params::{CkksParams, TfheParams};
 use crate::program::rlwe::{CkksProgram, Constants};
-use crate::program::{Ckks, Need, Op};
-use crate::{Error, Result};
-use std::collections::BTreeSet;
+use crate::{Error, Progress, Result};
 use std::sync::Arc;
 
 /// More threads than any machine has cores.
@@ -80,33 +76,37 @@ impl Backend for Cpu {
         }
     }
 
-    fn supports(&self, _op: &Op, _params: &TfheParams) -> bool {
-        true
+    fn tfhe(&self) -> Option<&dyn Runs<Tfhe>> {
+        Some(self)
     }
 
-    fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
-        lwe::open(&self.pool, self.level, keys, needs)
+    fn ckks(&self) -> Option<&dyn Runs<Ckks>> {
+        Some(self)
     }
+}
 
-    fn accepts_ckks(&self, _params: &CkksParams) -> Result<()> {
-        Ok(())
+impl Runs<Tfhe> for Cpu {
+    fn open(&self, setup: TfheSetup) -> Result<Box<dyn Session>> {
+        lwe::open(&self.pool, self.level, &setup.keys, &setup.needs)
     }
+}
 
-    fn prepare_ckks(
+impl Runs<Ckks> for Cpu {
+    fn prepare(
         &self,
         chain: &Arc<Chain>,
         program: &CkksProgram,
         bytes: usize,
-        go_on: GoOn<'_>,
+        progress: Progress,
     ) -> Result<Option<Constants>> {
         self.pool.install(|| {
             let context = Context::of(chain, self.level)?;
-            rlwe::prepare(&context, program, bytes, go_on).map(Some)
+            rlwe::prepare(&context, program, bytes, progress).map(Some)
         })
     }
 
-    fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
-        let context = self.pool.install(|| Context::of(&keys.chain, self.level))?;
-        Ok(rlwe::open(&self.pool, self.info(), context, keys))
+    fn open(&self, setup: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
+        let context = self.pool.install(|| Context::of(&setup.chain, self.level))?;
+        Ok(rlwe::open(&self.pool, self.info(), context, setup))
     }
 }

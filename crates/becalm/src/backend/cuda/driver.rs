@@ -4,10 +4,10 @@
 //! in the order of stream 0 ([`super::staging`]), clusters are an attribute of the launch. Nothing here was run on a GPU yet: the tests' driver computes with the
 //! emulator.
 
-use super::handles::{Context, Event, Executable, Graph, Module, Stream};
+use super::handles::{Event, Executable, Graph, Module, PrimaryContext, Stream};
 use super::images;
-use super::plan::Tuning;
 use super::staging::Staging;
+use super::tiling::Tuning;
 use crate::Error;
 use becalm_cuda::launch::Launch;
 use becalm_cuda::{Argument, Device, DeviceInfo, Fault, Ring, STREAMS};
@@ -27,7 +27,7 @@ struct Gpu {
     copies: Mutex<Copies>,
     events: [Event; STREAMS],
     streams: [Stream; STREAMS],
-    context: Context,
+    context: PrimaryContext,
 }
 
 /// How copies are made: found out by the first.
@@ -238,7 +238,7 @@ fn fault(e: DriverError) -> Fault {
 
 impl Gpu {
     fn new(device: sys::CUdevice, info: DeviceInfo, tuning: &Tuning) -> Result<Self, DriverError> {
-        let context = Context::retain(device)?;
+        let context = PrimaryContext::retain(device)?;
         // Bundles of the next chunk have time; the rotation, and the host that waits for it, have none.
         let streams = match tuning.priorities {
             0 => [Stream::new()?, Stream::new()?],

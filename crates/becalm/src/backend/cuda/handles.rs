@@ -13,16 +13,16 @@ use std::ffi::c_void;
 type Result<T> = std::result::Result<T, DriverError>;
 
 /// The primary context of a device.
-pub(super) struct Context {
+pub(super) struct PrimaryContext {
     device: sys::CUdevice,
     context: sys::CUcontext,
 }
 
-impl Context {
+impl PrimaryContext {
     /// Retained, and made that of this thread.
     pub fn retain(device: sys::CUdevice) -> Result<Self> {
         // SAFETY: the device came from the driver; the context is released in `drop`.
-        let context = Context { device, context: unsafe { primary_ctx::retain(device)? } };
+        let context = PrimaryContext { device, context: unsafe { primary_ctx::retain(device)? } };
         context.enter()?;
         Ok(context)
     }
@@ -34,7 +34,7 @@ impl Context {
     }
 }
 
-impl Drop for Context {
+impl Drop for PrimaryContext {
     fn drop(&mut self) {
         // SAFETY: retained in `retain`, released once.
         _ = unsafe { primary_ctx::release(self.device) };

@@ -5,7 +5,7 @@
 //! a value leaves in a key is more than a third of all that a transform makes of a bootstrap's noise. Residues are transformed on the device.
 
 use super::memory::Block;
-use super::plan::bundle_bytes;
+use super::tiling::bundle_bytes;
 use super::{KeyMemory, launch, refused};
 use crate::cipher::EvaluationKey;
 use crate::math::fft::FftPlan;

@@ -12,9 +12,9 @@ mod layout;
 mod memory;
 mod micro;
 mod nvrtc;
-mod plan;
 mod session;
 mod staging;
+mod tiling;
 
 pub use becalm_cuda::images;
 pub use driver::gpus;
@@ -22,7 +22,7 @@ pub use micro::{Figure, Micro};
 pub use nvrtc::{look_for_nvrtc, nvrtc};
 
 use super::several::joined;
-use super::{Backend, Info, Session};
+use super::{Backend, Info, Runs, Session, Tfhe, TfheSetup};
 use crate::cipher::EvaluationKey;
 use crate::math::Modulus;
 use crate::params::{Rotation, TfheParams};
@@ -53,7 +53,7 @@ impl KeyMemory {
 /// One or more GPUs.
 pub struct Cuda {
     devices: Vec<Arc<dyn Device>>,
-    tuning: plan::Tuning,
+    tuning: tiling::Tuning,
     /// One for each device.
     turns: Vec<Turn>,
 }
@@ -77,7 +77,7 @@ impl Cuda {
             let remedy = "compute with device=\"cpu\"";
             return Err(Error::device("cuda", "at least one GPU", "none", remedy));
         }
-        let tuning = plan::Tuning::from_environment()?;
+        let tuning = tiling::Tuning::from_environment()?;
         let turns = devices.iter().map(|_| Turn::default()).collect();
         Ok(Cuda { devices, tuning, turns })
     }
@@ -122,7 +122,7 @@ impl Cuda {
     ) -> Result<()> {
         for device in &self.devices {
             let steps = params.lwe_dimension as u32;
-            if plan::plan(device.info(), ring, 1, steps, &self.tuning).is_none() {
+            if tiling::tiling(device.info(), ring, 1, steps, &self.tuning).is_none() {
                 return Err(no_kernel(op, device.as_ref(), ring));
             }
             device.prepare(ring).map_err(|f| refused(op, device.as_ref(), f))?;
@@ -151,11 +151,22 @@ impl Backend for Cuda {
         information(&self.devices)
     }
 
+    fn tfhe(&self) -> Option<&dyn Runs<Tfhe>> {
+        Some(self)
+    }
+
+    fn keep_open(&self) {
+        driver::keep(self.devices.clone());
+    }
+}
+
+impl Runs<Tfhe> for Cuda {
     fn supports(&self, _op: &Op, params: &TfheParams) -> bool {
         self.ring(params).is_ok_and(|ring| {
             let steps = params.lwe_dimension as u32;
-            let plan = |d: &Arc<dyn Device>| plan::plan(d.info(), &ring, 1, steps, &self.tuning);
-            self.devices.iter().all(|d| plan(d).is_some())
+            let tiling =
+                |d: &Arc<dyn Device>| tiling::tiling(d.info(), &ring, 1, steps, &self.tuning);
+            self.devices.iter().all(|d| tiling(d).is_some())
         })
     }
 
@@ -169,11 +180,8 @@ impl Backend for Cuda {
         self.ready("cuda", params, &ring, keys::memory_of(params, &ring))
     }
 
-    fn keep_open(&self) {
-        driver::keep(self.devices.clone());
-    }
-
-    fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
+    fn open(&self, TfheSetup { keys, needs }: TfheSetup) -> Result<Box<dyn Session>> {
+        let (keys, needs) = (&keys, &needs);
         let (params, ring) = (keys.params(), self.ring(keys.params())?);
         let memory = keys::memory(keys, needs, &ring)?;
         let _turns: Vec<_> = self.turns.iter().map(taken).collect();

@@ -3,13 +3,13 @@
 use super::keys::{DeviceKeys, require};
 use super::layout::{Builder, Places, Step, places};
 use super::memory::{Block, Recording};
-use super::plan::{LaunchPlan, Tuning, bundle_bytes, plan, slices};
+use super::tiling::{Tiling, Tuning, bundle_bytes, slices, tiling};
 use super::{launch, no_kernel, refused};
 use crate::backend::registers::not_loaded;
 use crate::backend::{Info, Loaded, Session};
 use crate::params::{ModulusSwitch, TfheParams};
-use crate::program::{Need, Operation, Program, Reg, Tfhe, Walk, WaveKind};
-use crate::{Error, Result};
+use crate::program::{Need, Operation, Program, Reg, Walk, WaveKind};
+use crate::{Error, Progress, Result};
 use becalm_cuda::launch::Launch;
 use becalm_cuda::{Argument, Device, Ring};
 use std::collections::BTreeSet;
@@ -55,7 +55,7 @@ pub(super) struct Running {
     waves: Vec<Wave>,
     loaded: Loaded,
     alive: Vec<bool>,
-    plan: LaunchPlan,
+    tiling: Tiling,
     places: Places,
     space: Block,
     lists: Block,
@@ -92,7 +92,13 @@ impl Session for CudaSession {
         true
     }
 
-    fn load(&mut self, program: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {
+    fn load(
+        &mut self,
+        program: Arc<Program>,
+        walk: Arc<Walk>,
+        lanes: usize,
+        _progress: Progress,
+    ) -> Result<Loaded> {
         let key = self.keys()?;
         for need in program.needs() {
             let there = match need {
@@ -108,7 +114,7 @@ impl Session for CudaSession {
                 ));
             }
         }
-        let loaded = Loaded::<Tfhe> { program, walk, lanes };
+        let loaded: Loaded = Loaded { program, walk, lanes };
         let turn = self.turn.clone();
         let _turn = taken(&turn);
         // A program that is run again keeps its places.
@@ -160,7 +166,7 @@ impl Session for CudaSession {
         Ok(words)
     }
 
-    fn run(&mut self, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>, _progress: Progress) -> Result<()> {
         let turn = self.turn.clone();
         let _turn = taken(&turn);
         let loaded = self.running.as_ref().ok_or_else(not_loaded)?.loaded.clone();
@@ -240,32 +246,32 @@ impl CudaSession {
         let bootstraps = waves.map(|wave| wave.ops.len()).max().unwrap_or(0);
         let device = &self.device;
         let jobs = (bootstraps * lanes).max(1) as u32;
-        let plan = plan(device.info(), &self.ring, jobs, self.groups(), &self.tuning)
+        let tiling = tiling(device.info(), &self.ring, jobs, self.groups(), &self.tuning)
             .ok_or_else(|| no_kernel("load", device.as_ref(), &self.ring))?;
         let places = places(program, walk, lanes);
-        let scratch = if bootstraps == 0 { 0 } else { self.scratch(0, &plan).end };
+        let scratch = if bootstraps == 0 { 0 } else { self.scratch(0, &tiling).end };
         // Before the lists, which take as long to build as the batch is large.
         require("load", device.as_ref(), places.bytes + scratch)?;
-        let (lists, steps) = Builder::new(program, walk, &places, lanes, plan.tile).build();
+        let (lists, steps) = Builder::new(program, walk, &places, lanes, tiling.tile).build();
         require("load", device.as_ref(), places.bytes + scratch + lists.bytes())?;
         let space = Block::new(device, "load", places.bytes)?;
         let scratch = Block::new(device, "load", scratch)?;
         let lists = lists.place(device, "load", space.at())?;
         let waves = steps.iter().map(|_| Wave::New).collect();
         let alive = vec![false; program.registers()];
-        Ok(Running { waves, loaded, alive, plan, places, space, lists, scratch, steps })
+        Ok(Running { waves, loaded, alive, tiling, places, space, lists, scratch, steps })
     }
 
     /// Places in the scratch memory at an address.
-    fn scratch(&self, at: u64, plan: &LaunchPlan) -> Scratch {
+    fn scratch(&self, at: u64, tiling: &Tiling) -> Scratch {
         let p = &self.params;
         let place = |at: u64, bytes: usize| at + (bytes as u64).next_multiple_of(256);
-        let tile = plan.tile as usize;
+        let tile = tiling.tile as usize;
         let accumulators = place(at, tile * (p.ggsw_count() + p.slots) * 4);
         let first = place(accumulators, self.ring.accumulator_bytes(tile as u64) as usize);
         let chunk = match self.ring.group_ggsws {
             0 => 0,
-            _ => tile * plan.chunk as usize * bundle_bytes(&self.ring) as usize,
+            _ => tile * tiling.chunk as usize * bundle_bytes(&self.ring) as usize,
         };
         let second = place(first, chunk);
         let end = place(second, chunk);
@@ -313,7 +319,7 @@ impl CudaSession {
             Step::Linear { .. } => 1,
             Step::KeySwitch { .. } => 2,
             Step::Bootstrap { .. } if self.ring.group_ggsws == 0 => 4,
-            Step::Bootstrap { .. } => 3 + 2 * self.groups().div_ceil(running.plan.chunk),
+            Step::Bootstrap { .. } => 3 + 2 * self.groups().div_ceil(running.tiling.chunk),
         };
         running.steps[w].iter().map(of).sum()
     }
@@ -359,7 +365,7 @@ impl CudaSession {
             return Ok(());
         };
         let (device, ring, p) = (self.device.as_ref(), &self.ring, &self.params);
-        let scratch = self.scratch(running.scratch.at(), &running.plan);
+        let scratch = self.scratch(running.scratch.at(), &running.tiling);
         let at = |byte: u64| Argument::Address(running.lists.at() + byte);
         let (exponents, acc) =
             (Argument::Address(scratch.exponents), Argument::Address(scratch.accumulators));
@@ -372,27 +378,27 @@ impl CudaSession {
             launch("run", device, 0, ring, &Launch::modulus_switch(*jobs), &switch)?;
             launch("run", device, 0, ring, &Launch::load_table(*jobs), &load)?;
         }
-        self.rotate(running.plan, &scratch, *jobs)?;
+        self.rotate(running.tiling, &scratch, *jobs)?;
         let extract = Launch::sample_extract(*count);
         // SAFETY: `count` extractions of these accumulators into registers of this device.
         unsafe { launch("run", device, 0, ring, &extract, &[at(*extractions), acc]) }
     }
 
     /// Every step of a tile. While a chunk rotates on stream 0 the bundles of the next are made on stream 1.
-    fn rotate(&self, plan: LaunchPlan, scratch: &Scratch, jobs: u32) -> Result<()> {
+    fn rotate(&self, tiling: Tiling, scratch: &Scratch, jobs: u32) -> Result<()> {
         let (device, ring) = (self.device.as_ref(), &self.ring);
         let key = self.keys()?.bootstrap.as_ref().ok_or_else(not_loaded)?.at();
         let fail = |f| refused("run", device, f);
         let roots = Argument::Address(self.keys()?.roots.at());
         let width = (self.params.ggsw_count() + self.params.slots) as u32;
-        let (groups, chunk) = (self.groups(), plan.chunk);
+        let (groups, chunk) = (self.groups(), tiling.chunk);
         let steps = |first: u32| chunk.min(groups - first);
         let grouped = ring.group_ggsws > 0;
-        let shape =
-            Launch::rotate(ring, plan.path, jobs).ok_or_else(|| no_kernel("run", device, ring))?;
+        let shape = Launch::rotate(ring, tiling.path, jobs)
+            .ok_or_else(|| no_kernel("run", device, ring))?;
         if grouped {
             device.follow(1, 0).map_err(fail)?;
-            self.bundles(plan, scratch, jobs, 0)?;
+            self.bundles(tiling, scratch, jobs, 0)?;
         }
         for c in 0..groups.div_ceil(chunk) {
             let first = c * chunk;
@@ -421,7 +427,7 @@ impl CudaSession {
             // SAFETY: accumulators and exponents of `jobs`, the GGSW or bundles of these steps.
             unsafe { launch("run", device, 0, ring, &shape, &arguments)? };
             if grouped && (c + 1) * chunk < groups {
-                self.bundles(plan, scratch, jobs, c + 1)?;
+                self.bundles(tiling, scratch, jobs, c + 1)?;
             }
         }
         Ok(())
@@ -434,9 +440,9 @@ impl CudaSession {
     }
 
     /// The bundles of chunk `c`, on stream 1.
-    fn bundles(&self, plan: LaunchPlan, scratch: &Scratch, jobs: u32, c: u32) -> Result<()> {
+    fn bundles(&self, tiling: Tiling, scratch: &Scratch, jobs: u32, c: u32) -> Result<()> {
         let (device, ring) = (self.device.as_ref(), &self.ring);
-        let (first, slot) = (c * plan.chunk, scratch.bundles[c as usize % 2]);
+        let (first, slot) = (c * tiling.chunk, scratch.bundles[c as usize % 2]);
         let key = self.keys()?.bootstrap.as_ref().ok_or_else(not_loaded)?.at();
         let key = key + u64::from(first * ring.group_ggsws) * bundle_bytes(ring);
         let arguments = [
@@ -447,8 +453,8 @@ impl CudaSession {
             Argument::U32(jobs),
             Argument::Address(self.keys()?.roots.at()),
         ];
-        let groups = plan.chunk.min(self.groups() - first);
-        let tensor = plan.tensor.then(|| Launch::bundle_tensor(ring, groups, jobs)).flatten();
+        let groups = tiling.chunk.min(self.groups() - first);
+        let tensor = tiling.tensor.then(|| Launch::bundle_tensor(ring, groups, jobs)).flatten();
         let shape = tensor.unwrap_or_else(|| Launch::bundle(ring, groups, jobs));
         // SAFETY: the GGSW of these groups, and room for a bundle of each job and group; stream 1 follows stream 0.
         unsafe { launch("run", device, 1, ring, &shape, &arguments) }

@@ -12,10 +12,10 @@ mod units;
 pub use report::{Job, Report, Span, Unit};
 
 use super::registers::not_loaded;
-use super::{Backend, Info, Loaded, Session};
+use super::{Backend, Info, Loaded, Runs, Session, Tfhe, TfheSetup};
 use crate::bootstrap::tfhe::Shape;
 use crate::bootstrap::tfhe::classic::{BootstrapKey, sample_extract};
-use crate::cipher::{EvaluationKey, KeyRole};
+use crate::cipher::KeyRole;
 use crate::math::Modulus;
 use crate::math::memory::available_memory;
 use crate::math::parallel::*;
@@ -24,7 +24,7 @@ use crate::params::{Kind, Rotation, TfheParams};
 use crate::program::isa::{Instruction, Slot, decode, encode};
 use crate::program::{Layout, Lowered, Need, Op, Program, Reg, TableRef, Walk};
 use crate::tfhe::key_switch::{KeySwitchKey, KeySwitchScratch, KeySwitchShape};
-use crate::{Error, Result};
+use crate::{Error, Progress, Result};
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
@@ -227,6 +227,12 @@ impl Backend for Processor {
         }
     }
 
+    fn tfhe(&self) -> Option<&dyn Runs<Tfhe>> {
+        Some(self)
+    }
+}
+
+impl Runs<Tfhe> for Processor {
     fn supports(&self, op: &Op, params: &TfheParams) -> bool {
         let known = match op {
             Op::MulAdd { .. } | Op::KeySwitch { .. } => true,
@@ -240,11 +246,11 @@ impl Backend for Processor {
         self.machine.check(params)
     }
 
-    fn open(&self, keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
+    fn open(&self, TfheSetup { keys, needs }: TfheSetup) -> Result<Box<dyn Session>> {
         let params = keys.params().clone();
         self.machine.check(&params)?;
         let has = |need| needs.contains(&need);
-        let bootstrap = has(Need::Bootstrap).then(|| BootstrapKey::new(keys, Level::best()));
+        let bootstrap = has(Need::Bootstrap).then(|| BootstrapKey::new(&keys, Level::best()));
         let fill = |i: usize, out: &mut [u64]| keys.expand_key_switch(i, out);
         let key_switch = has(Need::KeySwitch)
             .then(|| KeySwitchKey::new(KeySwitchShape::of(&params), Level::best(), fill));
@@ -279,7 +285,13 @@ struct Running {
 }
 
 impl Session for ProcessorSession {
-    fn load(&mut self, program: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {
+    fn load(
+        &mut self,
+        program: Arc<Program>,
+        walk: Arc<Walk>,
+        lanes: usize,
+        _progress: Progress,
+    ) -> Result<Loaded> {
         for need in program.needs() {
             let there = match need {
                 Need::Bootstrap => self.bootstrap.is_some(),
@@ -335,7 +347,7 @@ impl Session for ProcessorSession {
         Ok(out)
     }
 
-    fn run(&mut self, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>, _progress: Progress) -> Result<()> {
         let running = self.running.as_mut().ok_or_else(not_loaded)?;
         running.loaded.check_waves(&waves)?;
         let Some(last) = waves.end.checked_sub(1) else {

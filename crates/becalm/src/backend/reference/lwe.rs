@@ -4,7 +4,6 @@
 //! the FFT term of the noise formula. It shares with them the gadget decomposition's definition, the exact
 //! negacyclic product, and registers with the layout of a key switch's input.
 
-use crate::Result;
 use crate::backend::registers::{Registers, not_loaded};
 use crate::backend::{Loaded, Session};
 use crate::bootstrap::tfhe::Shape;
@@ -13,6 +12,7 @@ use crate::math::{Modulus, exact, gadget};
 use crate::params::{ModulusSwitch, Rotation, TfheParams};
 use crate::program::{Op, Operation, Program, Reg, TableRef, Walk};
 use crate::tfhe::key_switch::KeySwitchShape;
+use crate::{Progress, Result};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -33,7 +33,13 @@ impl Session for LweSession {
         true
     }
 
-    fn load(&mut self, program: Arc<Program>, walk: Arc<Walk>, lanes: usize) -> Result<Loaded> {
+    fn load(
+        &mut self,
+        program: Arc<Program>,
+        walk: Arc<Walk>,
+        lanes: usize,
+        _progress: Progress,
+    ) -> Result<Loaded> {
         let loaded = Loaded { program, walk, lanes };
         self.registers = Some(Registers::new(loaded.clone()));
         Ok(loaded)
@@ -47,7 +53,7 @@ impl Session for LweSession {
         self.registers.as_ref().ok_or_else(not_loaded)?.read(at, lanes).map(<[u64]>::to_vec)
     }
 
-    fn run(&mut self, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>, _progress: Progress) -> Result<()> {
         let regs = self.registers.as_mut().ok_or_else(not_loaded)?;
         let loaded = regs.loaded().clone();
         loaded.check_waves(&waves)?;

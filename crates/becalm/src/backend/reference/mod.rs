@@ -5,11 +5,7 @@ mod polynomial;
 mod rlwe;
 
 use crate::Result;
-use crate::backend::{Backend, CkksSetup, Info, Session};
-use crate::cipher::EvaluationKey;
-use crate::params::{CkksParams, TfheParams};
-use crate::program::{Ckks, Need, Op};
-use std::collections::BTreeSet;
+use crate::backend::{Backend, Ckks, CkksSetup, Info, Runs, Session, Tfhe, TfheSetup};
 
 /// The definition, as a machine.
 pub struct Reference;
@@ -20,19 +16,23 @@ impl Backend for Reference {
         Info { name: "reference", description, memory: 0, best_batch: 1 }
     }
 
-    fn supports(&self, _op: &Op, _params: &TfheParams) -> bool {
-        true
+    fn tfhe(&self) -> Option<&dyn Runs<Tfhe>> {
+        Some(self)
     }
 
-    fn open(&self, keys: &EvaluationKey, _needs: &BTreeSet<Need>) -> Result<Box<dyn Session>> {
-        Ok(Box::new(lwe::LweSession::new(keys)))
+    fn ckks(&self) -> Option<&dyn Runs<Ckks>> {
+        Some(self)
     }
+}
 
-    fn accepts_ckks(&self, _params: &CkksParams) -> Result<()> {
-        Ok(())
+impl Runs<Tfhe> for Reference {
+    fn open(&self, setup: TfheSetup) -> Result<Box<dyn Session>> {
+        Ok(Box::new(lwe::LweSession::new(&setup.keys)))
     }
+}
 
-    fn open_ckks(&self, keys: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
-        Ok(Box::new(rlwe::RlweSession::new(keys)?))
+impl Runs<Ckks> for Reference {
+    fn open(&self, setup: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
+        Ok(Box::new(rlwe::RlweSession::new(setup)?))
     }
 }

@@ -9,7 +9,7 @@
 
 use super::polynomial::{Limb, Polynomial, integer, product};
 use crate::backend::registers::{Registers, not_loaded};
-use crate::backend::{CkksSetup, Loaded, Session};
+use crate::backend::{Ckks, CkksSetup, Loaded, Session};
 use crate::cipher::{Account, Held, Purpose, Rlwe};
 use crate::ckks::{
     CHEBYSHEV_LEAF, Chebyshev, Context, power_of_rotation, same_scale, sum_rotations,
@@ -17,8 +17,8 @@ use crate::ckks::{
 use crate::math::complex::Complex;
 use crate::math::simd::Level;
 use crate::program::rlwe::{CkksOp, CkksProgram, CkksWalk, RlweInfo};
-use crate::program::{Ckks, Operation, Reg};
-use crate::{Error, Result};
+use crate::program::{Operation, Reg};
+use crate::{Error, Progress, Result};
 use num_bigint::BigInt;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -67,6 +67,7 @@ impl Session<Ckks> for RlweSession {
         program: Arc<CkksProgram>,
         walk: Arc<CkksWalk>,
         lanes: usize,
+        _progress: Progress,
     ) -> Result<Loaded<Ckks>> {
         self.context.check_set(OP, program.params().name)?;
         program.require(&self.on.keys)?;
@@ -91,7 +92,7 @@ impl Session<Ckks> for RlweSession {
         lanes.map(|lane| Ok(self.given(registers.get(at, lane)?, slots))).collect()
     }
 
-    fn run(&mut self, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>, _progress: Progress) -> Result<()> {
         let mut registers = self.registers.take().ok_or_else(not_loaded)?;
         let done = self.run_waves(&mut registers, waves);
         self.registers = Some(registers);

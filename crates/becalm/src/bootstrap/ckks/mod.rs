@@ -1,7 +1,7 @@
 //! Bootstraps of CKKS, each a function that returns a program: from low levels back to those of the user.
 //!
 //! ```no_run
-//! use becalm::backend::{CkksEvaluator, Cpu};
+//! use becalm::backend::{Ckks, CkksSetup, Cpu, Evaluator};
 //! use becalm::bootstrap::ckks::{Settings, regular};
 //! use becalm::ckks::Context;
 //! use becalm::math::complex::Complex;
@@ -14,7 +14,7 @@
 //! println!("{} bytes of keys", context.key_bytes(&program.needs()));
 //! let secret = context.secret_key()?;
 //! let keys = Arc::new(context.keys(&secret, &program.needs())?);
-//! let evaluator = CkksEvaluator::new(&Cpu::new(0)?, &context, &keys)?;
+//! let evaluator = Evaluator::new(&Cpu::new(0)?, CkksSetup::new(&context, &keys))?;
 //! let x = context.encrypt(&[Complex::from(0.5)], 0, &secret)?;
 //! let y = evaluator.run(&program, &[&x])?.remove(0);
 //! assert_eq!(y.level(), 10);

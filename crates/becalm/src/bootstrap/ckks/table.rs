@@ -126,7 +126,7 @@ impl Waves {
 /// that are too large, and for a stage count or baby steps that cannot be.
 ///
 /// ```
-/// use becalm::backend::{CkksEvaluator, Cpu};
+/// use becalm::backend::{CkksSetup, Cpu, Evaluator};
 /// use becalm::bootstrap::ckks::{Settings, tables};
 /// use becalm::ckks::Context;
 /// use becalm::params::CkksParams;
@@ -138,7 +138,7 @@ impl Waves {
 /// let program = Arc::new(tables(&context, 4, &[square], &Settings::default())?);
 /// let secret = context.secret_key()?;
 /// let keys = Arc::new(context.keys(&secret, &program.needs())?);
-/// let evaluator = CkksEvaluator::new(&Cpu::new(0)?, &context, &keys)?;
+/// let evaluator = Evaluator::new(&Cpu::new(0)?, CkksSetup::new(&context, &keys))?;
 /// let x = context.encrypt_integers(&[0, 1, 2, 3, 15], 4, &secret)?;
 /// let y = evaluator.run(&program, &[&x])?;
 /// assert_eq!(context.decrypt_integers(&y[0], &secret)?, [0, 1, 4, 9, 1]);

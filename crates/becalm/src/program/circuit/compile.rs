@@ -1,7 +1,7 @@
 //! From a covered circuit to a program: a lookup is a linear combination and a bootstrap, and no more is kept than outputs need.
 
 use super::abc::{Budget, Rewriting};
-use super::plan::{Goal, best};
+use super::portfolio::{Goal, best};
 use super::rotations::{Lookup, Source};
 use super::weights::Room;
 use super::{Circuit, Port, Wire};
@@ -56,14 +56,14 @@ impl Circuit {
     fn compile_within(&self, params: &Arc<TfheParams>, goal: Goal, room: Room) -> Result<Compiled> {
         let mut budget = Budget::new();
         let (candidates, mut rewriting) = self.candidates(room, &budget);
-        let plan = best(&candidates, room, goal, &mut rewriting, &mut budget)?;
+        let covering = best(&candidates, room, goal, &mut rewriting, &mut budget)?;
         if rewriting.wrong > 0 {
             let wrong = rewriting.wrong;
             rewriting.remark =
                 Some(format!("{wrong} circuits of ABC are not used: they are not proved equal"));
         }
-        let emitter = Emitter::new(&candidates[plan.candidate].circuit, params);
-        let program = emitter.emit(&plan.lookups)?;
+        let emitter = Emitter::new(&candidates[covering.candidate].circuit, params);
+        let program = emitter.emit(&covering.lookups)?;
         let fresh = noise::fresh(program.resting_role().fresh_noise(params), Modulus::LOG2);
         program.walk(&vec![fresh; program.inputs().len()])?;
         let (inputs, outputs) = (self.inputs.clone(), self.outputs.clone());

@@ -12,7 +12,7 @@ mod compile;
 mod counters;
 mod cover;
 mod cuts;
-mod plan;
+mod portfolio;
 mod restructure;
 mod rotations;
 mod verilog;
@@ -20,7 +20,7 @@ mod weights;
 
 pub use abc::Rewriting;
 pub use compile::Compiled;
-pub use plan::Goal;
+pub use portfolio::Goal;
 pub use verilog::use_python;
 
 use crate::cipher::file::Limits;

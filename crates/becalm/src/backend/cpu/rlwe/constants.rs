@@ -2,12 +2,11 @@
 //! keys.
 
 use super::{LinearMap, Plain};
-use crate::backend::GoOn;
 use crate::cipher::CkksKeys;
 use crate::ckks::{Chain, Context};
 use crate::math::buffer::or_refused;
 use crate::program::rlwe::{CkksProgram, Constants, MapSpec};
-use crate::{Error, Result};
+use crate::{Error, Progress, Result};
 use std::sync::Arc;
 
 /// How memory for keys and matrices is spent.
@@ -83,13 +82,12 @@ pub(super) struct Encoded {
 }
 
 impl Encoded {
-    /// Encodes matrices of at most `bytes` together, the largest first. `go_on` is told how much is done and how much there is; its
-    /// `false` stops the work.
+    /// Encodes matrices of at most `bytes` together, the largest first. `progress` is told of these.
     pub(super) fn of(
         context: &Context,
         program: &CkksProgram,
         bytes: usize,
-        go_on: GoOn<'_>,
+        progress: Progress,
     ) -> Result<Encoded> {
         context.check_set(program.op(), program.params().name)?;
         let specs = program.maps();
@@ -107,8 +105,8 @@ impl Encoded {
         }
         // Diagonals are counted for a matrix alone, and matrices where there are several.
         let told = |i: usize, done: usize, all: usize| match specs.len() {
-            1 => go_on(done, all),
-            several => go_on(i, several),
+            1 => progress(done, all),
+            several => progress(i, several),
         };
         let encode = |(i, (map, kept)): (usize, (&MapSpec, bool))| {
             kept.then(|| encoded(context, map, &|done, all| told(i, done, all))).transpose()
@@ -128,8 +126,8 @@ impl Encoded {
 }
 
 /// A matrix of a program, encoded.
-pub(super) fn encoded(context: &Context, map: &MapSpec, go_on: GoOn<'_>) -> Result<LinearMap> {
-    LinearMap::new(context, &map.matrix, map.level, map.baby, map.scale, go_on)
+pub(super) fn encoded(context: &Context, map: &MapSpec, progress: Progress) -> Result<LinearMap> {
+    LinearMap::new(context, &map.matrix, map.level, map.baby, map.scale, progress)
 }
 
 impl Plain {

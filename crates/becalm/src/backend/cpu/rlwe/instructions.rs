@@ -6,7 +6,8 @@ use crate::cipher::{CkksKeys, Held, Purpose, Rlwe, StoredKey, SwitchKey};
 use crate::ckks::inspect::{self, named};
 use crate::ckks::{Context, power_of_rotation, sum_rotations};
 use crate::math::buffer::or_refused;
-use crate::{Error, Result};
+use crate::progress::tell;
+use crate::{Error, Progress, Result, UNWATCHED};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,7 +21,7 @@ pub struct Instructions<'a> {
     keys: &'a CkksKeys,
     read: Expanded,
     /// Asked between the parts of long work.
-    go_on: Option<&'a (dyn Fn() -> bool + Sync)>,
+    progress: Progress<'a>,
 }
 
 /// Up to which level a key for work at `level` is to reach. To an ephemeral secret there is one level.
@@ -35,7 +36,7 @@ impl<'a> Instructions<'a> {
     /// `WrongParams` for keys of another set.
     pub fn new(context: &'a Context, keys: &'a CkksKeys) -> Result<Self> {
         context.check_set("evaluate", keys.params)?;
-        Ok(Instructions { context, keys, read: Expanded::default(), go_on: None })
+        Ok(Instructions { context, keys, read: Expanded::default(), progress: UNWATCHED })
     }
 
     /// The same, with the expanded keys of an evaluator of the same keys.
@@ -43,18 +44,19 @@ impl<'a> Instructions<'a> {
         Instructions { read: read.clone(), ..self }
     }
 
-    /// The same, asking between the parts of long work: rotations, steps of a linear map, products of a polynomial. A `false`
-    /// ends it as `Interrupted`.
-    pub fn asking(self, go_on: &'a (dyn Fn() -> bool + Sync)) -> Self {
-        Instructions { go_on: Some(go_on), ..self }
+    /// The same, which may be stopped between the parts of long work: rotations, steps of a linear map, products of a polynomial.
+    pub fn watched(self, progress: Progress<'a>) -> Self {
+        Instructions { progress, ..self }
+    }
+
+    /// Who is told of long work.
+    pub(crate) fn progress(&self) -> Progress<'a> {
+        self.progress
     }
 
     /// Whether work is to go on.
     pub(crate) fn proceed(&self, op: &'static str) -> Result<()> {
-        match self.go_on.is_none_or(|go_on| go_on()) {
-            true => Ok(()),
-            false => Err(Error::interrupted(op, "to go on", "a request to stop", "call it again")),
-        }
+        tell(op, self.progress, 0, 1)
     }
 
     /// The context.

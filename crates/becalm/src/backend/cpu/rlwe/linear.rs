@@ -12,7 +12,6 @@
 
 use super::Instructions;
 use super::key_switch::{KeyInUse, KeyProduct, Raised};
-use crate::backend::GoOn;
 use crate::cipher::{Purpose, Rlwe};
 use crate::ckks::{Context, power_of_rotation};
 use crate::ckks::{Form, Matrix, Short, Steps};
@@ -21,7 +20,8 @@ use crate::math::complex::Complex;
 use crate::math::memory::require_memory_or;
 use crate::math::parallel::*;
 use crate::math::rns::{First, Scratch};
-use crate::{Error, Result};
+use crate::progress::tell;
+use crate::{Error, Progress, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -77,15 +77,14 @@ impl LinearMap {
     ///
     /// # Errors
     /// `BadInput` for a matrix of more than N/2 slots or with no diagonals, a level of 0, or entries that the level below has no
-    /// room for; `Memory` where it does not fit; `Interrupted` when stopped: `go_on` is told how many diagonals are done and how many
-    /// there are, and its `false` stops the work.
+    /// room for; `Memory` where it does not fit; `Interrupted` when stopped: `progress` is told how many diagonals are done.
     pub fn new(
         context: &Context,
         matrix: &Matrix,
         level: usize,
         baby: usize,
         scale: f64,
-        go_on: GoOn<'_>,
+        progress: Progress,
     ) -> Result<LinearMap> {
         let op = "encode a linear map";
         let most = matrix.rotations().max();
@@ -113,10 +112,7 @@ impl LinearMap {
         let Steps { stride, middle, .. } = steps;
         let (done, all) = (AtomicUsize::new(0), forms.len());
         let encode = |(k, form): (usize, Form)| {
-            if !go_on(done.fetch_add(1, Ordering::Relaxed), all) {
-                let (wanted, got) = ("to encode all diagonals", "a request to stop");
-                return Err(Error::interrupted(op, wanted, got, "call it again"));
-            }
+            tell(op, progress, done.fetch_add(1, Ordering::Relaxed), all)?;
             let (step, i) = (k / stride / baby, k / stride % baby);
             let (j, l) = (step / middle, step % middle);
             let back = n - j * middle * baby * stride % n;

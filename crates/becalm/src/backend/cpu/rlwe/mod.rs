@@ -18,12 +18,11 @@ use instructions::Instructions;
 use linear::LinearMap;
 pub use plain::Plain;
 
-use crate::Result;
-use crate::backend::{CkksSetup, GoOn, Info, Session};
+use crate::backend::{Ckks, CkksSetup, Info, Session};
 use crate::ckks::Context;
 use crate::math::threads::Threads;
-use crate::program::Ckks;
 use crate::program::rlwe::{CkksProgram, Constants};
+use crate::{Progress, Result};
 use std::sync::Arc;
 
 /// A session for keys, on the threads of `pool`.
@@ -41,9 +40,9 @@ pub(super) fn prepare(
     context: &Context,
     program: &CkksProgram,
     bytes: usize,
-    go_on: GoOn<'_>,
+    progress: Progress,
 ) -> Result<Constants> {
-    Ok(constants::Encoded::of(context, program, bytes, go_on)?.constants())
+    Ok(constants::Encoded::of(context, program, bytes, progress)?.constants())
 }
 
 #[cfg(test)]

@@ -8,16 +8,17 @@ use super::constants::{Encoded, encoded, encoded_bytes};
 use super::instructions::{Expanded, Instructions};
 use super::work::Run;
 use crate::backend::registers::{Registers, not_loaded};
-use crate::backend::{CkksSetup, Info, Loaded, Others, Session};
+use crate::backend::{Ckks, CkksSetup, Info, Loaded, Others, Session};
 use crate::cipher::{Purpose, Rlwe};
 use crate::ckks::{Context, same_scale};
 use crate::math::buffer::or_refused;
 use crate::math::memory::require_free;
 use crate::math::threads::{self, Threads};
 use crate::program::rlwe::{CkksOp, CkksProgram, CkksWalk, MapSpec, RlweInfo};
-use crate::program::{Ckks, Operation, Reg};
-use crate::{Error, Result};
+use crate::program::{Operation, Reg};
+use crate::{Error, Progress, Result};
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 
 /// Keys on the processor.
@@ -61,18 +62,24 @@ impl RlweSession {
         RlweSession { pool, info, context, on, expanded, last: None, running: None }
     }
 
-    fn step<'a>(&'a self, program: &'a CkksProgram, encoded: &'a Encoded) -> Result<Step<'a>> {
+    fn step<'a>(
+        &'a self,
+        program: &'a CkksProgram,
+        encoded: &'a Encoded,
+        progress: Progress<'a>,
+    ) -> Result<Step<'a>> {
         let own = Instructions::new(&self.context, &self.on.keys)?.sharing(&self.expanded);
-        let instructions = match &self.on.go_on {
-            Some(go_on) => own.asking(go_on.as_ref()),
-            None => own,
-        };
-        Ok(Step { instructions, program, encoded })
+        Ok(Step { instructions: own.watched(progress), program, encoded })
     }
 
     /// The constants of a program: those that it was prepared with, those of the last program if its matrices are the same, or new ones,
     /// which take the place of the last. A program without matrices leaves them.
-    fn encoded(&mut self, program: &Arc<CkksProgram>, walk: &CkksWalk) -> Result<Arc<Encoded>> {
+    fn encoded(
+        &mut self,
+        program: &Arc<CkksProgram>,
+        walk: &CkksWalk,
+        progress: Progress,
+    ) -> Result<Arc<Encoded>> {
         let fits = |encoded: &Arc<Encoded>| encoded.maps.len() == program.maps().len();
         let prepared = walk.constants.as_ref().and_then(|c| c.held::<Encoded>());
         if let Some(encoded) = prepared.filter(fits) {
@@ -86,9 +93,8 @@ impl RlweSession {
         if !program.maps().is_empty() {
             self.last = None;
         }
-        let go_on = |_, _| self.on.go_on.as_ref().is_none_or(|go_on| go_on());
         let (context, bytes) = (&self.context, self.on.matrices);
-        let encode = || Encoded::of(context, program, bytes, &go_on);
+        let encode = || Encoded::of(context, program, bytes, progress);
         let encoded = Arc::new(self.pool.install(encode)?);
         if !program.maps().is_empty() {
             self.last = Some((program.clone(), encoded.clone()));
@@ -120,12 +126,13 @@ impl Session<Ckks> for RlweSession {
         program: Arc<CkksProgram>,
         walk: Arc<CkksWalk>,
         lanes: usize,
+        progress: Progress,
     ) -> Result<Loaded<Ckks>> {
         self.context.check_set(program.op(), program.params().name)?;
         program.require(&self.on.keys)?;
         self.running = None;
-        let encoded = self.encoded(&program, &walk)?;
-        self.pool.install(|| self.step(&program, &encoded)?.require_work(lanes))?;
+        let encoded = self.encoded(&program, &walk, progress)?;
+        self.pool.install(|| self.step(&program, &encoded, progress)?.require_work(lanes))?;
         let loaded = Loaded { program, walk, lanes };
         self.running = Some(Running { encoded, registers: Registers::new(loaded.clone()) });
         Ok(loaded)
@@ -150,18 +157,21 @@ impl Session<Ckks> for RlweSession {
         lanes.map(|lane| registers.get(at, lane).cloned()).collect()
     }
 
-    fn run(&mut self, waves: Range<usize>) -> Result<()> {
+    fn run(&mut self, waves: Range<usize>, progress: Progress) -> Result<()> {
         let Some(mut running) = self.running.take() else { return Err(not_loaded()) };
         let Running { encoded, registers } = &mut running;
         let loaded = registers.loaded().clone();
         let program = &loaded.program;
         let done = self.pool.install(|| {
-            let step = self.step(program, encoded)?;
+            let (done, all) = (AtomicUsize::new(0), waves.len());
+            let within = |_, _| progress(done.load(Ordering::Relaxed), all);
+            let step = self.step(program, encoded, &within)?;
             or_refused(program.op(), || {
                 loaded.check_waves(&waves)?;
                 for w in waves {
                     step.wave(&loaded.walk.waves[w].ops, registers)?;
                     registers.retire(w);
+                    done.fetch_add(1, Ordering::Relaxed);
                 }
                 Ok(())
             })
@@ -243,9 +253,9 @@ impl Step<'_> {
     /// Drops the expanded keys that the instruction does not need.
     fn let_go(&self, op: &CkksOp) {
         let needs = self.program.needs_of(op);
-        let plan = self.instructions.context().key_plan(&needs);
+        let keys = self.instructions.context().keys_for(&needs);
         let idle = |p: Purpose| p == Purpose::Multiply && needs.multiply == 0;
-        self.instructions.keep(|which| plan.contains_key(which) && !idle(which.0));
+        self.instructions.keep(|which| keys.contains_key(which) && !idle(which.0));
     }
 
     /// A matrix times a ciphertext; a matrix that is not kept is encoded first.
@@ -253,9 +263,8 @@ impl Step<'_> {
         if let Some(map) = &self.encoded.maps[map] {
             return self.instructions.linear(x, map);
         }
-        let op = self.program.op();
-        let go_on = |_, _| self.instructions.proceed(op).is_ok();
-        let map = encoded(self.instructions.context(), &self.program.maps()[map], &go_on)?;
+        let (context, progress) = (self.instructions.context(), self.instructions.progress());
+        let map = encoded(context, &self.program.maps()[map], progress)?;
         self.instructions.linear(x, &map)
     }
 
@@ -339,14 +348,14 @@ impl Step<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::{CkksEvaluator, Cpu};
+    use crate::backend::{Ckks, CkksSetup, Cpu, Evaluator};
     use crate::ckks::{Context, Needs};
     use crate::math::complex::Complex;
     use crate::params::CkksParams;
     use std::time::Instant;
 
     type Direct = fn(&Instructions<'_>, &Rlwe, &Rlwe) -> Result<Rlwe>;
-    type Recorded = fn(&CkksEvaluator, &Rlwe, &Rlwe) -> Result<Rlwe>;
+    type Recorded = fn(&Evaluator<Ckks>, &Rlwe, &Rlwe) -> Result<Rlwe>;
 
     /// Recording a program of one instruction and running it takes no longer than the instruction does.
     #[test]
@@ -371,7 +380,8 @@ mod tests {
                     let own = Instructions::new(&context, &keys)?;
                     cpu.install(|| direct(&own, &x, &y))
                 };
-                let call = || recorded(&CkksEvaluator::new(&cpu, &context, &keys)?, &x, &y);
+                let call =
+                    || recorded(&Evaluator::new(&cpu, CkksSetup::new(&context, &keys))?, &x, &y);
                 let timed = |work: &dyn Fn() -> Result<Rlwe>| {
                     let began = Instant::now();
                     let made = work().unwrap();

@@ -1,11 +1,14 @@
 //! The scheme at N = 2^12 on toy keys against arithmetic on plaintext numbers.
 
 use super::*;
-use crate::backend::{CkksEvaluator, Cpu};
+use crate::UNWATCHED;
+use crate::backend::{Ckks, CkksSetup, Cpu, Evaluator};
 use crate::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
 use crate::ckks::*;
 use crate::math::complex::Complex;
 use crate::params::CkksParams;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
 mod arithmetic;
@@ -27,8 +30,8 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
 });
 
 /// Programs of one instruction, whose results have accounts.
-fn server(keys: &Arc<CkksKeys>) -> CkksEvaluator {
-    CkksEvaluator::new(&Cpu::new(0).unwrap(), &WORLD.context, keys).unwrap()
+fn server(keys: &Arc<CkksKeys>) -> Evaluator<Ckks> {
+    Evaluator::new(&Cpu::new(0).unwrap(), CkksSetup::new(&WORLD.context, keys)).unwrap()
 }
 
 fn message(slots: usize, seed: f64) -> Vec<Complex> {
@@ -167,7 +170,7 @@ fn linear_maps_are_those_of_their_matrix() {
         *x = Complex::new((i % 4) as f64, 0.5);
     }
     let scale = context.step(5) * context.scale(4).unwrap() / context.scale(5).unwrap();
-    let map = LinearMap::new(context, &matrix, 5, 4, scale, &|_, _| true).unwrap();
+    let map = LinearMap::new(context, &matrix, 5, 4, scale, UNWATCHED).unwrap();
     let m = message(n, 0.9);
     let x = context.encrypt(&m, 5, secret).unwrap();
     let missing = evaluator.linear(&x, &map).err().map(|e| e.kind());
@@ -316,7 +319,7 @@ fn keys_stay_packed_in_memory() {
     context.write_keys(keys, &mut bytes).unwrap();
     std::fs::write(&path, &bytes).unwrap();
     let needs = Needs { conjugate: Some(3), ..Needs::default() }.rotate([1, 3, 4, 12], 5);
-    let read = |form| context.load_keys_with(&path, form, |_, _| true);
+    let read = |form| context.load_keys_with(&path, form, UNWATCHED);
     let x = context.encrypt(&message(2048, 0.2), 4, secret).unwrap();
     let run = |keys: &CkksKeys| {
         let evaluator = Instructions::new(context, keys).unwrap();
@@ -326,7 +329,7 @@ fn keys_stay_packed_in_memory() {
     };
     for (form, most) in [(KeyForm::Packed, 0.8), (KeyForm::Seeded, 0.75)] {
         let packed = read(form).unwrap();
-        let made = context.keys_with(secret, &needs, form, None, |_, _| true).unwrap();
+        let made = context.keys_with(secret, &needs, form, None, UNWATCHED).unwrap();
         assert_eq!(made.bytes(), context.key_bytes_as(&needs, form), "known before");
         let part = packed.bytes() as f64 / keys.bytes() as f64;
         assert!(part < most, "{part} of the size {form:?}");
@@ -355,7 +358,7 @@ fn residues_that_are_not_reduced_are_refused_in_every_form() {
         bytes[end..].copy_from_slice(&digest);
         std::fs::write(&path, &bytes).unwrap();
         let forms = [KeyForm::Ready, KeyForm::Packed, KeyForm::Seeded];
-        let read = forms.map(|form| context.load_keys_with(&path, form, |_, _| true));
+        let read = forms.map(|form| context.load_keys_with(&path, form, UNWATCHED));
         let others = [context.open_keys(&path), context.read_keys(&bytes[..])];
         for (i, found) in read.into_iter().chain(others).enumerate() {
             let error =
@@ -463,7 +466,7 @@ fn files_are_described() {
     let cut = inspect(&path).unwrap().unwrap();
     assert_eq!((cut.note.as_str(), cut.bytes + 100), ("for tests", d.bytes));
     assert_eq!(cut.whole_bytes, Some(d.bytes));
-    let seeded = context.load_keys_with(&path, KeyForm::Seeded, |_, _| true);
+    let seeded = context.load_keys_with(&path, KeyForm::Seeded, UNWATCHED);
     for found in [context.load_keys(&path), context.open_keys(&path), seeded] {
         let e = found.err().unwrap();
         let (wanted, got) = (format!("{} bytes", d.bytes), format!("{} bytes", cut.bytes));
@@ -500,13 +503,13 @@ fn keys_reach_to_their_level() {
     let (low, high) = (Needs::default().rotate([3, 4], 5), Needs::default().rotate([3], 10));
     let sizes = [&low, &low.clone().union(&high)].map(|n| context.key_bytes(n));
     assert!(sizes[0] < sizes[1], "{sizes:?}");
-    let mut made = 0;
-    let both = context.keys_with(secret, &high, KeyForm::Ready, Some(keys), |_, all| {
-        made = all;
-        true
+    let made = AtomicUsize::new(0);
+    let both = context.keys_with(secret, &high, KeyForm::Ready, Some(keys), &|_, all| {
+        made.store(all, Ordering::Relaxed);
+        ControlFlow::Continue(())
     });
     let both = both.unwrap();
-    assert_eq!(made, 1, "all else is there");
+    assert_eq!(made.into_inner(), 1, "all else is there");
     assert_eq!(both.bytes() - keys.bytes(), sizes[1] - sizes[0]);
     for united in [keys.union(&both).unwrap(), both.union(keys).unwrap()] {
         assert_eq!(united.bytes(), both.bytes(), "the higher of two");
@@ -536,7 +539,7 @@ fn values_pass_from_tier_to_tier() {
     let missing = evaluator.rotate(&context.truncate(&raised, 14), 3).err().map(|e| e.kind());
     assert_eq!(missing, Some("wrong_key"), "the keys there are of the tier below");
     let needs = Needs::default().rotate([3], 5).rotate([3], 14).rotate([4], 5);
-    let two = context.keys_with(secret, &needs, KeyForm::Ready, Some(keys), |_, _| true).unwrap();
+    let two = context.keys_with(secret, &needs, KeyForm::Ready, Some(keys), UNWATCHED).unwrap();
     let evaluator = Instructions::new(context, &two).unwrap();
     let turned: Vec<Complex> = (0..2048).map(|j| wanted[(j + 3) % 2048]).collect();
     for level in [14, 5] {

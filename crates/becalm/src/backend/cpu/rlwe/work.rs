@@ -95,9 +95,9 @@ impl Run<'_> {
         if !self.keys.switches.values().any(in_file) {
             return map;
         }
-        let plan = self.context.key_plan(&self.program.needs_of(op));
+        let keys = self.context.keys_for(&self.program.needs_of(op));
         let read =
-            plan.iter().filter(|(which, _)| self.keys.switches.get(which).is_some_and(in_file));
+            keys.iter().filter(|(which, _)| self.keys.switches.get(which).is_some_and(in_file));
         map + read.map(|((p, _), level)| self.context.ready_size(*p, *level)).sum::<usize>()
     }
 }
@@ -105,8 +105,9 @@ impl Run<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::UNWATCHED;
     use crate::backend::cpu::rlwe::constants::{Encoded, encoded_bytes};
-    use crate::backend::{CkksEvaluator, CkksSetup, Cpu, Prepared};
+    use crate::backend::{CkksSetup, Cpu, Evaluator, Prepared};
     use crate::bootstrap::ckks::{Settings, Values, regular, slots_first, sparse};
     use crate::cipher::{KeyForm, Rlwe};
     use crate::math::complex::Complex;
@@ -126,7 +127,7 @@ mod tests {
         let secret = context.secret_key().unwrap();
         let needs = program.needs();
         let held = form.unwrap_or_default();
-        let mut keys = context.keys_with(&secret, &needs, held, None, |_, _| true).unwrap();
+        let mut keys = context.keys_with(&secret, &needs, held, None, UNWATCHED).unwrap();
         if form.is_none() {
             let path = std::env::temp_dir().join(format!("becalm-work-{}", std::process::id()));
             context.write_keys(&keys, std::fs::File::create(&path).unwrap()).unwrap();
@@ -134,7 +135,7 @@ mod tests {
             std::fs::remove_file(&path).unwrap();
         }
         let (keys, program) = (Arc::new(keys), Arc::new(program.clone()));
-        let encoded = Encoded::of(context, &program, within, &|_, _| true).unwrap();
+        let encoded = Encoded::of(context, &program, within, UNWATCHED).unwrap();
         let size = |(map, kept): (_, &Option<_>)| match kept {
             Some(_) => 0,
             None => encoded_bytes(context, map),
@@ -144,8 +145,8 @@ mod tests {
         let run = Run { context, program: &program, keys: &keys, encoded, threads, lanes };
         let on = CkksSetup::new(context, &keys).within(within);
         let cpu = Cpu::new(THREADS).unwrap();
-        let evaluator = CkksEvaluator::open(&cpu, on).unwrap();
-        let ready = Prepared::new(&cpu, context, &program, within, &|_, _| true).unwrap();
+        let evaluator = Evaluator::new(&cpu, on).unwrap();
+        let ready = Prepared::new(&cpu, context, &program, within, UNWATCHED).unwrap();
         let m = [Complex::from(0.5)];
         let x = context.encrypt(&m, context.params().levels, &secret).unwrap();
         let said = run.bytes();

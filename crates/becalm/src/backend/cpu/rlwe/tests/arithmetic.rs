@@ -3,7 +3,8 @@
 use super::*;
 use crate::backend::cpu::rlwe::key_switch::Raised;
 use crate::cipher::Purpose;
-use crate::{Error, Result};
+use crate::{Error, Result, UNWATCHED};
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn refused<T>(kind: &str, words: &str, made: Result<T>) {
@@ -221,7 +222,7 @@ fn many_diagonals_are_kept_as_coefficients() {
         let x = context.encrypt(&m, level, secret).unwrap();
         for baby in [2, 4, 128] {
             let keys = keys(matrix.keys(baby));
-            let map = LinearMap::new(context, &matrix, level, baby, scale, &|_, _| true).unwrap();
+            let map = LinearMap::new(context, &matrix, level, baby, scale, UNWATCHED).unwrap();
             assert_eq!(map.bytes(), bytes, "{count} diagonals");
             let made = server(&keys).linear(&x, &Arc::new(matrix.clone()), baby).unwrap();
             let part = part(&made, &matrix.apply(&m));
@@ -257,14 +258,8 @@ fn maps_and_polynomials_without_room_are_refused() {
     let mut matrix = Matrix::zero(2048);
     matrix.diagonal(0).fill(Complex::from(1e6));
     let scale = context.scale(1).unwrap();
-    refused(
-        "bad_input",
-        "values below",
-        LinearMap::new(context, &matrix, 1, 1, scale, &|_, _| true),
-    );
-    assert!(
-        LinearMap::new(context, &matrix, 2, 1, context.scale(2).unwrap(), &|_, _| true).is_ok()
-    );
+    refused("bad_input", "values below", LinearMap::new(context, &matrix, 1, 1, scale, UNWATCHED));
+    assert!(LinearMap::new(context, &matrix, 2, 1, context.scale(2).unwrap(), UNWATCHED).is_ok());
     let x = context.encrypt(&message(2048, 0.3), 1, secret).unwrap();
     let steep = Chebyshev(vec![0.0, 1e6]);
     let at = context.scale(0).unwrap();
@@ -283,8 +278,7 @@ fn long_work_is_stopped() {
     let keys = keys(sum_rotations(2048));
     let x = context.encrypt(&message(2048, 0.1), 9, secret).unwrap();
     let matrix = random(2048, 0..8);
-    let map =
-        LinearMap::new(context, &matrix, 9, 1, context.scale(9).unwrap(), &|_, _| true).unwrap();
+    let map = LinearMap::new(context, &matrix, 9, 1, context.scale(9).unwrap(), UNWATCHED).unwrap();
     let p = Chebyshev((0..16).map(|i| 1.0 / (1 + i) as f64).collect());
     let works: [&Compute; 5] = [
         &|e| e.linear(&x, &map),
@@ -295,13 +289,19 @@ fn long_work_is_stopped() {
     ];
     for (i, work) in works.into_iter().enumerate() {
         let asked = AtomicUsize::new(0);
-        let twice = || asked.fetch_add(1, Ordering::Relaxed) < 2;
-        let evaluator = Instructions::new(context, &keys).unwrap().asking(&twice);
+        let twice = |_, _| match asked.fetch_add(1, Ordering::Relaxed) < 2 {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        };
+        let evaluator = Instructions::new(context, &keys).unwrap().watched(&twice);
         refused("interrupted", "a request to stop", work(&evaluator));
         assert_eq!(asked.load(Ordering::Relaxed), 3, "work {i}");
         assert!(work(&Instructions::new(context, &keys).unwrap()).is_ok(), "work {i}");
     }
-    let stopped = LinearMap::new(context, &matrix, 9, 4, 2f64.powi(43), &|done, _| done < 3);
+    let stopped = LinearMap::new(context, &matrix, 9, 4, 2f64.powi(43), &|done, _| match done {
+        0..3 => ControlFlow::Continue(()),
+        _ => ControlFlow::Break(()),
+    });
     assert_eq!(stopped.err().map(|e: Error| e.kind()), Some("interrupted"));
 }
 

@@ -98,7 +98,8 @@ fn a_bootstrapped_ciphertext_is_decrypted_by_a_quorum_that_vouches_for_it() {
     let x = context.encrypt(&m, least, &secret).unwrap();
     let cpu = Cpu::new(0).unwrap();
     let ready =
-        crate::backend::Prepared::new(&cpu, context, &program, usize::MAX, &|_, _| true).unwrap();
+        crate::backend::Prepared::new(&cpu, context, &program, usize::MAX, crate::UNWATCHED)
+            .unwrap();
     let x = server.run(&ready, &[&x]).unwrap().remove(0);
     let shares = context.split(&secret, 3, 2).unwrap();
     assert_eq!(x.account().standing, Standing::Claimed);

@@ -1,50 +1,41 @@
-//! From ciphertexts of CKKS to ciphertexts: checks, lanes, waves, and the error of the results.
-//!
-//! Keys, arguments and memory are checked before the first instruction runs. Level, scale, slots and account of the results are those
-//! that the program knows. A single operation is a program of one instruction.
+//! Ciphertexts of CKKS: keys, arguments and memory are checked before the first instruction runs. Level, scale, slots and account of the
+//! results are those that the program knows.
 
-use super::opened::{Opened, Progress};
-use super::{Backend, CkksSetup, Fallback, GoOn, Info, Loaded, Plain, Session};
-use crate::Result;
+use super::{Evaluate, Evaluator, Prepared};
+use crate::backend::{Backend, Ckks, CkksSetup, Loaded, Plain, Session};
 use crate::cipher::{CkksKeys, Rlwe};
 use crate::ckks::{Chain, Chebyshev, Matrix};
 use crate::math::complex::Complex;
+use crate::program::Reg;
 use crate::program::rlwe::{CkksProgram, CkksWalk};
-use crate::program::{Ckks, Reg};
-use std::ops::{ControlFlow, Range};
+use crate::{Progress, Result};
+use std::ops::Range;
 use std::sync::Arc;
 
 const OP: &str = "evaluate";
-
-/// A program with its constants in the form of a machine: encoded matrices and plaintexts.
-#[derive(Debug, Clone)]
-pub struct Prepared {
-    program: Arc<CkksProgram>,
-    walk: Arc<CkksWalk>,
-}
 
 impl Prepared {
     /// Prepares a program for a kind of machine and any keys, with encoded matrices of at most `bytes`.
     ///
     /// # Errors
-    /// As [`Backend::prepare_ckks`].
+    /// As [`Runs::prepare`](crate::backend::Runs::prepare).
     pub fn new(
         backend: &dyn Backend,
         chain: &Arc<Chain>,
         program: &Arc<CkksProgram>,
         bytes: usize,
-        go_on: GoOn<'_>,
+        progress: Progress,
     ) -> Result<Prepared> {
-        let constants = backend.prepare_ckks(chain, program, bytes, go_on)?;
-        let walk = CkksWalk { constants, ..program.walk() };
-        Ok(Prepared { program: program.clone(), walk: Arc::new(walk) })
+        let constants = backend.runs::<Ckks>()?.prepare(chain, program, bytes, progress)?;
+        let walk = Arc::new(CkksWalk { constants, ..program.walk() });
+        Ok(Prepared { program: program.clone(), walk: Some(walk) })
     }
 
     /// A program whose only plaintext is encoded already: at the level where it is used, or above.
     pub fn with_plain(program: &Arc<CkksProgram>, plain: &Arc<Plain>) -> Prepared {
         let constants = (program.plaintexts().len() == 1).then(|| plain.constants(program));
-        let walk = CkksWalk { constants, ..program.walk() };
-        Prepared { program: program.clone(), walk: Arc::new(walk) }
+        let walk = Arc::new(CkksWalk { constants, ..program.walk() });
+        Prepared { program: program.clone(), walk: Some(walk) }
     }
 
     /// Another program, with the constants of this one, where both have the same matrices and no plaintexts: two tables of as many bits, or
@@ -52,9 +43,9 @@ impl Prepared {
     pub fn again(&self, program: &Arc<CkksProgram>) -> Option<Prepared> {
         let same = self.program.maps() == program.maps();
         let none = [&self.program, program].iter().all(|p| p.plaintexts().is_empty());
-        let constants = self.walk.constants.clone().filter(|_| same && none)?;
+        let constants = self.walk.as_ref()?.constants.clone().filter(|_| same && none)?;
         let walk = CkksWalk { constants: Some(constants), ..program.walk() };
-        Some(Prepared { program: program.clone(), walk: Arc::new(walk) })
+        Some(Prepared { program: program.clone(), walk: Some(Arc::new(walk)) })
     }
 
     /// The program.
@@ -62,123 +53,74 @@ impl Prepared {
         &self.program
     }
 
-    /// Its waves: steps of progress on each part of the lanes that runs at once.
-    pub fn waves(&self) -> usize {
-        self.walk.waves.len()
-    }
-
     /// Bytes of the constants in memory.
     pub fn bytes(&self) -> usize {
-        self.walk.constants.as_ref().map_or(0, |c| c.bytes())
+        let constants = self.walk.as_ref().and_then(|walk| walk.constants.as_ref());
+        constants.map_or(0, |constants| constants.bytes())
     }
 }
 
-/// The machine makes the constants when it loads the program, and keeps them until it loads another.
-impl From<&Arc<CkksProgram>> for Prepared {
-    fn from(program: &Arc<CkksProgram>) -> Prepared {
-        Prepared { program: program.clone(), walk: Arc::new(program.walk()) }
+impl Evaluate for Ckks {
+    type Facts = CkksSetup;
+    type Argument<'a> = &'a Rlwe;
+    type Output = Rlwe;
+
+    fn facts(setup: &CkksSetup) -> Result<CkksSetup> {
+        setup.chain.check_set(OP, setup.keys.params)?;
+        Ok(setup.clone())
+    }
+
+    fn require(on: &CkksSetup, program: &CkksProgram) -> Result<()> {
+        on.chain.check_set(program.op(), program.params().name)?;
+        program.require(&on.keys)
+    }
+
+    fn check(on: &CkksSetup, program: &CkksProgram, inputs: &[&Rlwe]) -> Result<()> {
+        on.chain.check_set(program.op(), program.params().name)?;
+        program.require_inputs(on.keys.id, inputs)?;
+        program.require(&on.keys)
+    }
+
+    fn run(
+        on: &Evaluator<Ckks>,
+        program: Prepared,
+        inputs: &[&Rlwe],
+        progress: Progress,
+    ) -> Result<Vec<Rlwe>> {
+        Ok(on.run_lanes(program, &[inputs], progress)?.remove(0))
+    }
+
+    fn recorded(
+        on: &CkksSetup,
+        inputs: &[&Rlwe],
+        record: impl FnOnce(&mut CkksProgram, &[Reg]) -> Result<Vec<Reg>>,
+    ) -> Result<Arc<CkksProgram>> {
+        on.chain.check_keys(OP, on.keys.id, inputs)?;
+        CkksProgram::like(&on.chain, inputs, record)
+    }
+
+    fn argument(x: &Rlwe) -> &Rlwe {
+        x
     }
 }
 
-impl From<&Prepared> for Prepared {
-    fn from(prepared: &Prepared) -> Prepared {
-        prepared.clone()
-    }
-}
-
-/// Evaluation keys of CKKS on a machine. It runs programs of CKKS.
-///
-/// ```
-/// use becalm::backend::{CkksEvaluator, Cpu};
-/// use becalm::ckks::Context;
-/// use becalm::math::complex::Complex;
-/// use becalm::params::CkksParams;
-/// use becalm::program::rlwe::CkksProgram;
-/// use std::sync::Arc;
-///
-/// # fn main() -> becalm::Result<()> {
-/// // A toy set: `true` allows an insecure one.
-/// let context = Arc::new(Context::new(CkksParams::named("ckks_toy_12")?, true)?);
-/// let mut program = CkksProgram::new(&context);
-/// let x = program.input(2, 4)?;
-/// let square = program.multiply(x, x)?;
-/// program.output(square)?;
-/// let secret = context.secret_key()?;
-/// let keys = Arc::new(context.keys(&secret, &program.needs())?);
-/// let evaluator = CkksEvaluator::new(&Cpu::new(0)?, &context, &keys)?;
-/// let x = context.encrypt(&[0.5, -0.5, 0.25, 1.0].map(Complex::from), 2, &secret)?;
-/// let y = evaluator.run(&Arc::new(program), &[&x])?;
-/// assert!((context.decrypt(&y[0], &secret)?[2].re - 0.0625).abs() < 1e-6);
-/// // A single operation needs no recording.
-/// let z = evaluator.multiply(&x, &x)?;
-/// assert!((context.decrypt(&z, &secret)?[2].re - 0.0625).abs() < 1e-6);
-/// # Ok(())
-/// # }
-/// ```
-pub struct CkksEvaluator {
-    on: CkksSetup,
-    opened: Opened<Ckks>,
-}
-
-impl CkksEvaluator {
-    /// Opens keys on a machine.
-    ///
-    /// # Errors
-    /// As [`CkksEvaluator::open`].
-    pub fn new(
-        backend: &dyn Backend,
-        chain: &Arc<Chain>,
-        keys: &Arc<CkksKeys>,
-    ) -> Result<CkksEvaluator> {
-        CkksEvaluator::open(backend, CkksSetup::new(chain, keys))
-    }
-
-    /// Opens keys on a machine that is to use them as `on` says: within less memory, or asking whether to go on.
-    ///
-    /// # Errors
-    /// As [`Backend::open_ckks`]; `WrongParams` for keys of another set.
-    pub fn open(backend: &dyn Backend, on: CkksSetup) -> Result<CkksEvaluator> {
-        on.chain.check_set(OP, on.keys.params)?;
-        let session = backend.open_ckks(on.clone())?;
-        Ok(CkksEvaluator { on, opened: Opened::new(session, backend) })
-    }
-
+/// Lanes of CKKS, and single operations: programs of one instruction, recorded on the spot.
+impl Evaluator<Ckks> {
     /// The chain of the set.
     pub fn chain(&self) -> &Arc<Chain> {
-        &self.on.chain
+        &self.facts.chain
     }
 
     /// The keys.
     pub fn keys(&self) -> &Arc<CkksKeys> {
-        &self.on.keys
+        &self.facts.keys
     }
 
-    /// The machine.
-    pub fn info(&self) -> Info {
-        self.opened.machine().0.clone()
-    }
-
-    /// Why the machine is not a GPU, where [`by_name`](super::by_name) was asked for `"auto"`.
-    pub fn fallback(&self) -> Option<Fallback> {
-        self.opened.machine().1.clone()
-    }
-
-    /// Runs a program on one ciphertext for each argument, at the levels of its inputs or above. A program with the matrices of
-    /// the last keeps them; one that is [`Prepared`] keeps them while others run.
-    ///
-    /// # Errors
-    /// `WrongParams`, `WrongKey` and `BadInput` for arguments that do not fit together; `WrongKey` naming a key that is missing; `Memory`
-    /// where there is too little; errors of the machine.
-    pub fn run(&self, program: impl Into<Prepared>, inputs: &[&Rlwe]) -> Result<Vec<Rlwe>> {
-        let go_on = &mut |_, _| ControlFlow::Continue(());
-        Ok(self.run_lanes(program, &[inputs], go_on)?.remove(0))
-    }
-
-    /// [`CkksEvaluator::run`] on several lanes: `lanes` has the arguments of each, and so has the result. It reports progress and can be
+    /// [`Evaluator::run`] on several lanes: `lanes` has the arguments of each, and so has the result. It reports progress and can be
     /// stopped.
     ///
     /// # Errors
-    /// As [`CkksEvaluator::run`]; `Interrupted` when stopped.
+    /// As [`Evaluator::run`]; `Interrupted` when stopped.
     pub fn run_lanes(
         &self,
         program: impl Into<Prepared>,
@@ -197,7 +139,7 @@ impl CkksEvaluator {
         Ok(results)
     }
 
-    /// [`CkksEvaluator::run_lanes`] for more lanes than memory: `take` returns the arguments of a lane when its turn comes, and `give`
+    /// [`Evaluator::run_lanes`] for more lanes than memory: `take` returns the arguments of a lane when its turn comes, and `give`
     /// gets its results. As many lanes are in memory as the machine runs at once.
     ///
     /// # Errors
@@ -211,6 +153,7 @@ impl CkksEvaluator {
         progress: Progress,
     ) -> Result<()> {
         let Prepared { program, walk } = program.into();
+        let walk = walk.unwrap_or_else(|| Arc::new(program.walk()));
         self.require(&program)?;
         let at_once = self.info().best_batch.clamp(1, lanes.max(1));
         let whole = Loaded { program: program.clone(), walk, lanes };
@@ -218,7 +161,7 @@ impl CkksEvaluator {
             let mut inputs = Vec::with_capacity(part.len());
             for (at, lane) in part.enumerate() {
                 let taken = take(lane)?;
-                program.require_inputs(self.on.keys.id, &taken.iter().collect::<Vec<_>>())?;
+                program.require_inputs(self.facts.keys.id, &taken.iter().collect::<Vec<_>>())?;
                 for (reg, x) in program.inputs().iter().zip(&taken) {
                     session.write(*reg, at, std::slice::from_ref(x))?;
                 }
@@ -238,54 +181,19 @@ impl CkksEvaluator {
         self.opened.run(program.op(), &whole, at_once, put, stamp, progress)
     }
 
-    /// Refuses ciphertexts and keys that a program does not take: before its matrices are encoded, which takes time.
+    /// Records a program of arguments like `inputs`, of their levels and scales. Errors about the keys of the inputs, which come before
+    /// any other, call it `op`.
     ///
     /// # Errors
-    /// As [`CkksEvaluator::run`] before it computes.
-    pub fn check(&self, program: &CkksProgram, inputs: &[&Rlwe]) -> Result<()> {
-        self.on.chain.check_set(program.op(), program.params().name)?;
-        program.require_inputs(self.on.keys.id, inputs)?;
-        program.require(&self.on.keys)
-    }
-
-    /// Refuses keys that do not suffice for a program: before its matrices are encoded, which takes time.
-    ///
-    /// # Errors
-    /// `WrongKey` naming the missing key; `WrongParams` for a program of another set.
-    pub fn require(&self, program: &CkksProgram) -> Result<()> {
-        self.on.chain.check_set(program.op(), program.params().name)?;
-        program.require(&self.on.keys)
-    }
-
-    /// Records a program of arguments like `inputs`, of their levels and scales, and runs it on them. Errors about the keys of the
-    /// inputs, which come before any other, call it `op`.
-    ///
-    /// # Errors
-    /// The errors of `record`; as [`CkksEvaluator::run`].
-    pub fn call(
+    /// `WrongKey` and `WrongParams` for inputs of other keys; the errors of `record`.
+    pub fn record(
         &self,
         op: &'static str,
         inputs: &[&Rlwe],
         record: impl FnOnce(&mut CkksProgram, &[Reg]) -> Result<Vec<Reg>>,
-    ) -> Result<Vec<Rlwe>> {
-        self.on.chain.check_keys(op, self.on.keys.id, inputs)?;
-        self.run(&CkksProgram::like(&self.on.chain, inputs, record)?, inputs)
-    }
-
-    /// [`CkksEvaluator::call`] of a program with one plaintext, which is encoded already: at the level where it is used, or above.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn call_with(
-        &self,
-        op: &'static str,
-        inputs: &[&Rlwe],
-        plain: &Arc<Plain>,
-        record: impl FnOnce(&mut CkksProgram, &[Reg]) -> Result<Vec<Reg>>,
-    ) -> Result<Vec<Rlwe>> {
-        self.on.chain.check_keys(op, self.on.keys.id, inputs)?;
-        let program = CkksProgram::like(&self.on.chain, inputs, record)?;
-        self.run(Prepared::with_plain(&program, plain), inputs)
+    ) -> Result<Arc<CkksProgram>> {
+        self.facts.chain.check_keys(op, self.facts.keys.id, inputs)?;
+        CkksProgram::like(&self.facts.chain, inputs, record)
     }
 
     fn one(
@@ -294,7 +202,8 @@ impl CkksEvaluator {
         inputs: &[&Rlwe],
         record: impl FnOnce(&mut CkksProgram, &[Reg]) -> Result<Reg>,
     ) -> Result<Rlwe> {
-        Ok(self.call(op, inputs, |p, args| Ok(vec![record(p, args)?]))?.remove(0))
+        let program = self.record(op, inputs, |p, args| Ok(vec![record(p, args)?]))?;
+        Ok(self.run(&program, inputs)?.remove(0))
     }
 
     /// `a·b`, relinearized and rescaled: one level below the lower of the two. The products must stay below
@@ -313,7 +222,7 @@ impl CkksEvaluator {
     /// `a·a`.
     ///
     /// # Errors
-    /// As [`CkksEvaluator::multiply`].
+    /// As [`Evaluator::multiply`].
     pub fn square(&self, a: &Rlwe) -> Result<Rlwe> {
         self.one("multiply", &[a], |p, args| p.multiply(args[0], args[0]))
     }
@@ -332,7 +241,7 @@ impl CkksEvaluator {
     /// `a − b`, at the lower of the two levels.
     ///
     /// # Errors
-    /// As [`CkksEvaluator::add`].
+    /// As [`Evaluator::add`].
     pub fn subtract(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
         self.one("subtract", &[a, b], |p, args| {
             let both = p.aligned(args)?;
@@ -351,7 +260,7 @@ impl CkksEvaluator {
     /// `x·values`, slot by slot, rescaled: one level lower. A single value stands for all slots.
     ///
     /// # Errors
-    /// As [`CkksEvaluator::add_plain`]; `BadInput` at level 0.
+    /// As [`Evaluator::add_plain`]; `BadInput` at level 0.
     pub fn multiply_plain(&self, x: &Rlwe, values: &[Complex]) -> Result<Rlwe> {
         self.one("multiply", &[x], |p, args| p.multiply_plain(args[0], values))
     }
@@ -375,7 +284,7 @@ impl CkksEvaluator {
     /// A matrix of the slots times the vector, one level lower, with `baby` baby steps.
     ///
     /// # Errors
-    /// `BadInput` at level 0 and for a matrix of fewer slots; as [`CkksEvaluator::rotate`].
+    /// `BadInput` at level 0 and for a matrix of fewer slots; as [`Evaluator::rotate`].
     pub fn linear(&self, x: &Rlwe, matrix: &Arc<Matrix>, baby: usize) -> Result<Rlwe> {
         self.one("matrix product", &[x], |p, args| {
             let scale = p.scale_of(args[0])?;
@@ -386,7 +295,7 @@ impl CkksEvaluator {
     /// a^exponent, by squares and products in one program: ⌈log2(exponent)⌉ levels.
     ///
     /// # Errors
-    /// As [`CkksEvaluator::multiply`]; `Unsupported` for the exponent 0.
+    /// As [`Evaluator::multiply`]; `Unsupported` for the exponent 0.
     pub fn power(&self, a: &Rlwe, exponent: u64) -> Result<Rlwe> {
         self.one("power", &[a], |p, args| p.power(args[0], exponent))
     }
@@ -394,7 +303,7 @@ impl CkksEvaluator {
     /// Σ a·b over pairs, relinearized and rescaled once.
     ///
     /// # Errors
-    /// As [`CkksEvaluator::multiply`]; `BadInput` for no pairs.
+    /// As [`Evaluator::multiply`]; `BadInput` for no pairs.
     pub fn dot(&self, pairs: &[(&Rlwe, &Rlwe)]) -> Result<Rlwe> {
         let inputs: Vec<&Rlwe> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
         self.one("dot", &inputs, |p, args| {
@@ -414,15 +323,18 @@ impl CkksEvaluator {
     /// Rotations by each of these, from one decomposition.
     ///
     /// # Errors
-    /// As [`CkksEvaluator::rotate`].
+    /// As [`Evaluator::rotate`].
     pub fn rotate_many(&self, x: &Rlwe, by: &[i64]) -> Result<Vec<Rlwe>> {
-        self.call("rotate", &[x], |p, args| by.iter().map(|by| p.rotate(args[0], *by)).collect())
+        let all = |p: &mut CkksProgram, args: &[Reg]| {
+            by.iter().map(|by| p.rotate(args[0], *by)).collect()
+        };
+        self.run(&self.record("rotate", &[x], all)?, &[x])
     }
 
     /// The complex conjugate of every slot.
     ///
     /// # Errors
-    /// As [`CkksEvaluator::rotate`].
+    /// As [`Evaluator::rotate`].
     pub fn conjugate(&self, x: &Rlwe) -> Result<Rlwe> {
         self.one("conjugate", &[x], |p, args| p.conjugate(args[0]))
     }
@@ -430,7 +342,7 @@ impl CkksEvaluator {
     /// In each slot the sum of `size` slots from it on.
     ///
     /// # Errors
-    /// `BadInput` for a size that is not a power of two or exceeds the slots; as [`CkksEvaluator::rotate`].
+    /// `BadInput` for a size that is not a power of two or exceeds the slots; as [`Evaluator::rotate`].
     pub fn sum(&self, x: &Rlwe, size: usize) -> Result<Rlwe> {
         self.one("sum", &[x], |p, args| p.sum(args[0], size))
     }
@@ -438,7 +350,7 @@ impl CkksEvaluator {
     /// Σ c_i·T_i of the slots, at the scale of the level that is left.
     ///
     /// # Errors
-    /// `BadInput` where levels are missing, for coefficients without room or not finite; as [`CkksEvaluator::multiply`].
+    /// `BadInput` where levels are missing, for coefficients without room or not finite; as [`Evaluator::multiply`].
     pub fn polynomial(&self, x: &Rlwe, p: Chebyshev) -> Result<Rlwe> {
         self.one("polynomial", &[x], |program, args| program.polynomial_at_level(args[0], p))
     }

@@ -1,99 +1,66 @@
-//! From ciphertexts to ciphertexts: checks, chunks of lanes, waves, and the known facts of the results.
-//!
-//! Everything that can be refused is refused before the first instruction runs. Noise, encoding and range of the results
-//! are stamped from the walk over the program, never asked from the machine.
+//! Batches of TFHE: their checks, chunks of lanes, and noise, encoding and range of the results, from the walk over the program.
 
-use super::opened::{Opened, Progress};
-use super::{Backend, Fallback, Info, Loaded, Session};
+use super::{Evaluate, Evaluator, Prepared};
+use crate::backend::{Keys, Loaded, Session, Tfhe, TfheSetup};
 use crate::cipher::{
     Ciphertext, EvaluationKey, Glwe, KeyId, Lwe, Output, RowSums, SlotKey, SlotKeyKind,
 };
 use crate::math::memory::require_memory;
 use crate::params::TfheParams;
-use crate::program::{Gate, Need, Op, Program, Reg, RegInfo, RegType, TableRef, Tfhe, Walk};
+use crate::program::{Gate, Need, Op, Program, Reg, RegInfo, RegType, TableRef, Walk};
 use crate::tfhe::Table;
-use crate::{Error, Result};
+use crate::{Error, Progress, Result};
 use std::collections::BTreeSet;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Multiply-adds that a chunk may take for each ciphertext of the best batch: about a second on a core.
 const CHUNK_COST: f64 = 5e8;
 
-/// Evaluation keys on a machine: the server's side.
-pub struct Evaluator {
+/// The key of an evaluator, without its words: sessions have these.
+pub struct TfheFacts {
     params: Arc<TfheParams>,
     key: KeyId,
     /// The parts of the key that were opened.
     needs: BTreeSet<Need>,
     /// The public part of the private maps between slots.
     maps: Vec<RowSums>,
-    opened: Opened<Tfhe>,
 }
 
-impl Evaluator {
-    /// Opens a key on a machine, all parts of it.
-    ///
-    /// # Errors
-    /// As [`Backend::open`].
-    pub fn new(backend: &dyn Backend, keys: &EvaluationKey) -> Result<Self> {
-        Evaluator::for_needs(backend, keys, &Need::all_of(keys))
+impl Evaluate for Tfhe {
+    type Facts = TfheFacts;
+    type Argument<'a> = Ciphertext;
+    type Output = Lwe;
+
+    fn facts(setup: &TfheSetup) -> Result<TfheFacts> {
+        let TfheSetup { keys, needs } = setup;
+        let (params, maps) = (keys.params.clone(), maps_of(keys));
+        Ok(TfheFacts { params, key: keys.id, needs: needs.clone(), maps })
     }
 
-    /// Opens the parts of a key that a program [needs](Program::needs).
-    ///
-    /// # Errors
-    /// As [`Backend::open`].
-    pub fn for_needs(
-        backend: &dyn Backend,
-        keys: &EvaluationKey,
-        needs: &BTreeSet<Need>,
-    ) -> Result<Self> {
-        let session = backend.open(keys, needs)?;
-        let maps = maps_of(keys);
-        let (params, opened) = (keys.params.clone(), Opened::new(session, backend));
-        Ok(Evaluator { params, key: keys.id, needs: needs.clone(), maps, opened })
+    fn require(facts: &TfheFacts, program: &Program) -> Result<()> {
+        check_params(&facts.params, program)?;
+        program.check_slot_keys(&facts.needs, &facts.maps)
     }
 
-    /// The parameter set.
-    pub fn params(&self) -> &Arc<TfheParams> {
-        &self.params
+    fn check(facts: &TfheFacts, program: &Program, inputs: &[Ciphertext]) -> Result<()> {
+        Tfhe::require(facts, program)?;
+        check(&facts.params, facts.key, program, inputs).map(drop)
     }
 
-    /// The machine.
-    pub fn info(&self) -> Info {
-        self.opened.machine().0.clone()
-    }
-
-    /// Why the machine is not a GPU, where [`by_name`](super::by_name) was asked for `"auto"`.
-    pub fn fallback(&self) -> Option<Fallback> {
-        self.opened.machine().1.clone()
-    }
-
-    /// Runs a program on batches, one for each input, all of one length (an encrypted table serves every lane).
-    ///
-    /// # Errors
-    /// [`Error::WrongParams`], [`Error::WrongKey`], [`Error::BadInput`] for arguments that do not fit the program;
-    /// [`Error::TooNoisy`] if they are too noisy for it; errors of the machine.
-    pub fn run(&self, program: &Arc<Program>, inputs: &[Ciphertext]) -> Result<Vec<Lwe>> {
-        self.run_with(program, inputs, &mut |_, _| ControlFlow::Continue(()))
-    }
-
-    /// [`Evaluator::run`] that reports progress and can be stopped.
-    ///
-    /// # Errors
-    /// As there, and [`Error::Interrupted`].
-    pub fn run_with(
-        &self,
-        program: &Arc<Program>,
+    fn run(
+        on: &Evaluator,
+        program: Prepared<Tfhe>,
         inputs: &[Ciphertext],
         progress: Progress,
     ) -> Result<Vec<Lwe>> {
-        program.check_slot_keys(&self.needs, &self.maps)?;
-        let lanes = check(&self.params, self.key, program, inputs)?;
+        let TfheFacts { params, key, .. } = &on.facts;
+        let program = program.program;
+        Tfhe::require(&on.facts, &program)?;
+        let lanes = check(params, *key, &program, inputs)?;
         let noise: Vec<f64> = inputs.iter().map(noise_of).collect();
         let walk = Arc::new(program.walk_related(&noise, &related(inputs))?);
-        let chunk = self.chunk(&walk, lanes);
+        let chunk = on.chunk(&walk, lanes);
         let results: usize = program.outputs().iter().map(|r| program.width(*r) * 8 * lanes).sum();
         require_memory("evaluate", (walk.cost.bytes_per_lane * chunk).saturating_add(results))?;
         let mut results = vec![Vec::new(); program.outputs().len()];
@@ -106,17 +73,36 @@ impl Evaluator {
             results.iter_mut().zip(made).for_each(|(words, made)| words.extend(made));
             Ok(())
         };
-        self.opened.run("evaluate", &whole, chunk, put, take, progress)?;
-        program
-            .outputs()
-            .iter()
-            .zip(&walk.independent)
-            .zip(results)
-            .map(|((reg, alone), data)| {
-                let batch = batch_of(&whole, self.key, *reg, data)?;
-                Ok(Lwe { independent: *alone, ..batch })
-            })
-            .collect()
+        on.opened.run("evaluate", &whole, chunk, put, take, progress)?;
+        let outputs = program.outputs().iter().zip(&walk.independent).zip(results);
+        let stamped = outputs.map(|((reg, alone), data)| {
+            Ok(Lwe { independent: *alone, ..batch_of(&whole, *key, *reg, data)? })
+        });
+        stamped.collect()
+    }
+
+    fn recorded(
+        facts: &TfheFacts,
+        inputs: &[&Lwe],
+        record: impl FnOnce(&mut Program, &[Reg]) -> Result<Vec<Reg>>,
+    ) -> Result<Arc<Program>> {
+        let mut program = Program::new(facts.params.clone());
+        let regs: Vec<Reg> = inputs.iter().map(|x| program.input_like(x)).collect();
+        for r in record(&mut program, &regs)? {
+            program.output(r)?;
+        }
+        Ok(Arc::new(program))
+    }
+
+    fn argument(x: &Lwe) -> Ciphertext {
+        x.clone().into()
+    }
+}
+
+impl Evaluator {
+    /// The parameter set.
+    pub fn params(&self) -> &Arc<TfheParams> {
+        &self.facts.params
     }
 
     /// Lanes run at once: enough to fill the machine a few times, few enough for progress and memory.
@@ -124,7 +110,7 @@ impl Evaluator {
         let widest = walk.waves.iter().map(|w| w.ops.len()).max().unwrap_or(1).max(1);
         // Small sets fill the machine four times over; with large ones a chunk would take minutes and could not be stopped.
         let best = self.opened.machine().0.best_batch;
-        let affordable = (CHUNK_COST * best as f64 / self.params.cost()) as usize;
+        let affordable = (CHUNK_COST * best as f64 / self.facts.params.cost()) as usize;
         let items = affordable.clamp(best.div_ceil(8), 4 * best);
         items.div_ceil(widest).clamp(1, lanes.max(1))
     }
@@ -139,7 +125,8 @@ pub(crate) fn require_fit(
     program: &Program,
     inputs: &[Ciphertext],
 ) -> Result<(usize, Walk)> {
-    program.check_slot_keys(&Need::all_of(keys), &maps_of(keys))?;
+    let facts = Tfhe::facts(&keys.setup())?;
+    Tfhe::require(&facts, program)?;
     let lanes = check(&keys.params, keys.id, program, inputs)?;
     let noise: Vec<f64> = inputs.iter().map(noise_of).collect();
     Ok((lanes, program.walk_related(&noise, &related(inputs))?))
@@ -153,8 +140,8 @@ fn maps_of(keys: &EvaluationKey) -> Vec<RowSums> {
     keys.slot_maps().filter_map(sums).collect()
 }
 
-/// Refuses a program of another set, and another number of arguments.
-fn check_call(params: &Arc<TfheParams>, program: &Program, inputs: &[Ciphertext]) -> Result<()> {
+/// Refuses a program of another set.
+fn check_params(params: &Arc<TfheParams>, program: &Program) -> Result<()> {
     if program.params() != params {
         return Err(Error::wrong_params(
             "evaluate",
@@ -163,6 +150,11 @@ fn check_call(params: &Arc<TfheParams>, program: &Program, inputs: &[Ciphertext]
             "record the program for the key's parameter set",
         ));
     }
+    Ok(())
+}
+
+/// Refuses another number of arguments.
+fn check_count(program: &Program, inputs: &[Ciphertext]) -> Result<()> {
     if inputs.len() != program.inputs().len() {
         return Err(Error::bad_input(
             "evaluate",
@@ -181,7 +173,7 @@ fn check(
     program: &Program,
     inputs: &[Ciphertext],
 ) -> Result<usize> {
-    check_call(params, program, inputs)?;
+    check_count(program, inputs)?;
     let mut lanes = None;
     for (i, (reg, ct)) in program.inputs().iter().zip(inputs).enumerate() {
         check_key(params, key, ct)?;
@@ -286,7 +278,7 @@ impl Evaluator {
     /// # Errors
     /// As [`Evaluator::run`].
     pub fn bootstrap_many(&self, x: &Lwe, table: &Table) -> Result<Vec<Lwe>> {
-        self.apply(&[x], |p, r| p.lookup_many(r[0], table))
+        self.call_many(&[x], |p, r| p.lookup_many(r[0], table))
     }
 
     /// [`Evaluator::bootstrap_many`] for a table with one output.
@@ -294,7 +286,7 @@ impl Evaluator {
     /// # Errors
     /// As [`Evaluator::run`]; [`Error::BadInput`] if the table has several outputs.
     pub fn bootstrap(&self, x: &Lwe, table: &Table) -> Result<Lwe> {
-        only(self.apply(&[x], |p, r| Ok(vec![p.lookup(r[0], table)?]))?)
+        self.call(&[x], |p, r| p.lookup(r[0], table))
     }
 
     /// [`Evaluator::bootstrap`] that reports progress and can be stopped.
@@ -302,11 +294,8 @@ impl Evaluator {
     /// # Errors
     /// As there, and [`Error::Interrupted`].
     pub fn bootstrap_with(&self, x: &Lwe, table: &Table, progress: Progress) -> Result<Lwe> {
-        let mut program = Program::new(self.params.clone());
-        let src = program.input_like(x);
-        let dst = program.lookup(src, table)?;
-        program.output(dst)?;
-        only(self.run_with(&Arc::new(program), &[x.clone().into()], progress)?)
+        let program = Tfhe::recorded(&self.facts, &[x], |p, r| Ok(vec![p.lookup(r[0], table)?]))?;
+        Ok(self.run_with(&program, &[x.clone().into()], progress)?.remove(0))
     }
 
     /// Looks every ciphertext of a common-mask set up in a table for each slot.
@@ -314,7 +303,7 @@ impl Evaluator {
     /// # Errors
     /// As [`Evaluator::run`] and [`Program::bootstrap_slots`]; [`Error::BadInput`] for tables of several outputs.
     pub fn bootstrap_slots(&self, x: &Lwe, tables: &[Table]) -> Result<Lwe> {
-        only(self.apply(&[x], |p, r| p.lookup_slots(r[0], tables))?)
+        self.call(&[x], |p, r| Ok(p.lookup_slots(r[0], tables)?[0]))
     }
 
     /// One slot of every ciphertext, as plain ciphertexts under the slot's key.
@@ -322,7 +311,7 @@ impl Evaluator {
     /// # Errors
     /// As [`Evaluator::run`] and [`Program::extract`].
     pub fn extract(&self, x: &Lwe, slot: u32) -> Result<Lwe> {
-        only(self.apply(&[x], |p, r| Ok(vec![p.extract(r[0], slot)?]))?)
+        self.call(&[x], |p, r| p.extract(r[0], slot))
     }
 
     /// Packs plain ciphertexts under the key of slot 0, a batch for each slot.
@@ -330,7 +319,7 @@ impl Evaluator {
     /// # Errors
     /// As [`Evaluator::run`] and [`Program::pack`]; [`Error::WrongKey`] without a packing key.
     pub fn pack(&self, slots: &[&Lwe]) -> Result<Lwe> {
-        only(self.apply(slots, |p, r| Ok(vec![p.pack(r)?]))?)
+        self.call(slots, |p, r| p.pack(r))
     }
 
     /// Applies a private map between slots, number `map` of the key.
@@ -338,15 +327,15 @@ impl Evaluator {
     /// # Errors
     /// As [`Evaluator::run`] and [`Program::slot_map`]; [`Error::WrongKey`] without such a map.
     pub fn slot_map(&self, x: &Lwe, map: u32) -> Result<Lwe> {
-        let Some(sums) = self.maps.get(map as usize) else {
+        let Some(sums) = self.facts.maps.get(map as usize) else {
             return Err(Error::wrong_key(
                 "slot_map",
                 format!("an evaluation key with the map {map}"),
-                format!("one with {} maps", self.maps.len()),
+                format!("one with {} maps", self.facts.maps.len()),
                 "make it with the secret key (`slot_map_key`), and give it to the evaluation key or server",
             ));
         };
-        only(self.apply(&[x], |p, r| Ok(vec![p.slot_map(r[0], map, *sums)?]))?)
+        self.call(&[x], |p, r| p.slot_map(r[0], map, *sums))
     }
 
     /// Looks every ciphertext up in an encrypted table; one batch for each output of the table.
@@ -356,11 +345,11 @@ impl Evaluator {
     /// fewer values.
     pub fn bootstrap_encrypted(&self, x: &Lwe, table: &Glwe) -> Result<Vec<Lwe>> {
         let inputs = [x.clone().into(), table.clone().into()];
-        inputs.iter().try_for_each(|ct| check_key(&self.params, self.key, ct))?;
-        let mut program = Program::new(self.params.clone());
+        inputs.iter().try_for_each(|ct| check_key(&self.facts.params, self.facts.key, ct))?;
+        let mut program = Program::new(self.facts.params.clone());
         let src = program.input_like(x);
         let glwe = program.input_table(table.input, table.limit);
-        let switch = self.params.order == crate::params::Order::KsPbs;
+        let switch = self.facts.params.order == crate::params::Order::KsPbs;
         let small = if switch { program.key_switch(src)? } else { src };
         for r in program.bootstrap_encrypted(small, glwe, &table.outputs)? {
             let rested = if switch { r } else { program.key_switch(r)? };
@@ -380,7 +369,7 @@ impl Evaluator {
         base: u64,
         f: impl Fn(u64, u64) -> u64,
     ) -> Result<Lwe> {
-        only(self.apply(&[a, b], |p, r| Ok(vec![p.lookup2(r[0], r[1], base, f)?]))?)
+        self.call(&[a, b], |p, r| p.lookup2(r[0], r[1], base, f))
     }
 
     /// A boolean gate lane by lane.
@@ -388,7 +377,7 @@ impl Evaluator {
     /// # Errors
     /// As [`Evaluator::run`].
     pub fn gate(&self, gate: Gate, a: &Lwe, b: &Lwe) -> Result<Lwe> {
-        only(self.apply(&[a, b], |p, r| Ok(vec![p.gate(gate, r[0], r[1])?]))?)
+        self.call(&[a, b], |p, r| p.gate(gate, r[0], r[1]))
     }
 
     /// `if s { x } else { y }` lane by lane, for booleans.
@@ -396,21 +385,7 @@ impl Evaluator {
     /// # Errors
     /// As [`Evaluator::run`].
     pub fn mux(&self, s: &Lwe, x: &Lwe, y: &Lwe) -> Result<Lwe> {
-        only(self.apply(&[s, x, y], |p, r| Ok(vec![p.mux(r[0], r[1], r[2])?]))?)
-    }
-
-    fn apply(
-        &self,
-        inputs: &[&Lwe],
-        record: impl FnOnce(&mut Program, &[Reg]) -> Result<Vec<Reg>>,
-    ) -> Result<Vec<Lwe>> {
-        let mut program = Program::new(self.params.clone());
-        let regs: Vec<Reg> = inputs.iter().map(|x| program.input_like(x)).collect();
-        for r in record(&mut program, &regs)? {
-            program.output(r)?;
-        }
-        let inputs: Vec<Ciphertext> = inputs.iter().map(|x| (*x).clone().into()).collect();
-        self.run(&Arc::new(program), &inputs)
+        self.call(&[s, x, y], |p, r| p.mux(r[0], r[1], r[2]))
     }
 }
 
@@ -446,12 +421,6 @@ fn check_table(program: &Program, reg: Reg, table: &Glwe) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn only(mut results: Vec<Lwe>) -> Result<Lwe> {
-    results
-        .pop()
-        .ok_or_else(|| Error::bad_input("evaluate", "one result", "none", "record an output"))
 }
 
 /// Which arguments may be related to others: results of linear operations, and copies (also in other places of the batch's

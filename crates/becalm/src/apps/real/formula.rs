@@ -1,7 +1,7 @@
-//! A plan: a straight line of steps on real vectors, written once and read three ways: on plain numbers, for the levels that it
+//! A formula: a straight line of steps on real vectors, written once and read three ways: on plain numbers, for the levels that it
 //! takes, and into a program ([`record`](super::record)).
 //!
-//! Masks and matrices have a period. Vectors of a multiple of it are blocks that the plan treats alike.
+//! Masks and matrices have a period. Vectors of a multiple of it are blocks that the formula treats alike.
 
 use crate::ckks::{Chebyshev, Matrix};
 use crate::math::complex::Complex;
@@ -9,7 +9,7 @@ use crate::{Error, Result};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A value of a plan: an argument, or the result of a step.
+/// A value of a formula: an argument, or the result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Value(pub(super) usize);
 
@@ -92,12 +92,12 @@ impl Step {
 
 /// Steps, and which values are results.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Plan {
+pub(super) struct Formula {
     pub(super) steps: Vec<Step>,
     pub(super) results: Vec<Value>,
 }
 
-impl Plan {
+impl Formula {
     pub(super) fn push(&mut self, step: Step) -> Value {
         self.steps.push(step);
         Value(self.steps.len() - 1)
@@ -150,8 +150,8 @@ impl Plan {
         self.shift(scaled, -(a + b) / (b - a))
     }
 
-    /// The result of a plan of one argument, in the place of its steps here.
-    pub(super) fn inlined(&mut self, part: &Plan, x: Value) -> Value {
+    /// The result of a formula of one argument, in the place of its steps here.
+    pub(super) fn inlined(&mut self, part: &Formula, x: Value) -> Value {
         let mut own: Vec<Value> = Vec::with_capacity(part.steps.len());
         for step in &part.steps {
             let made = match step {

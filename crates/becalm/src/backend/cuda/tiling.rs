@@ -71,7 +71,7 @@ impl Tuning {
 
 /// How bootstraps run on one device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct LaunchPlan {
+pub(super) struct Tiling {
     pub path: Path,
     /// Ciphertexts at once.
     pub tile: u32,
@@ -81,14 +81,14 @@ pub(super) struct LaunchPlan {
     pub tensor: bool,
 }
 
-/// The plan for `jobs` ciphertexts and a rotation of `steps` steps; `None` if no kernel of the ring fits the device.
-pub(super) fn plan(
+/// The tiling for `jobs` ciphertexts and a rotation of `steps` steps; `None` if no kernel of the ring fits the device.
+pub(super) fn tiling(
     info: &DeviceInfo,
     ring: &Ring,
     jobs: u32,
     steps: u32,
     tuning: &Tuning,
-) -> Option<LaunchPlan> {
+) -> Option<Tiling> {
     let fits = |path: Path| {
         let launch = Launch::rotate(ring, path, 2)?;
         let cluster = launch.cluster == 1 || (info.clusters() && launch.cluster <= CLUSTER);
@@ -113,7 +113,7 @@ pub(super) fn plan(
     let fits = |launch: Launch| launch.shared <= info.shared;
     let tensor = (1..=tile).contains(&tuning.tensor)
         && Launch::bundle_tensor(ring, chunk, tile).is_some_and(fits);
-    Some(LaunchPlan { path, tile, chunk: chunk.clamp(1, steps.max(1)), tensor })
+    Some(Tiling { path, tile, chunk: chunk.clamp(1, steps.max(1)), tensor })
 }
 
 /// Blocks of so much shared memory that run at once.
@@ -142,14 +142,14 @@ mod tests {
     #[test]
     fn few_take_clusters_and_many_share_blocks() {
         let tuning = Tuning::default();
-        let of = |jobs| plan(&DeviceInfo::h100(), &RINGS[1], jobs, 230, &tuning).unwrap();
-        assert_eq!(of(1), LaunchPlan { path: Path::Cluster, tile: 1, chunk: 16, tensor: false });
+        let of = |jobs| tiling(&DeviceInfo::h100(), &RINGS[1], jobs, 230, &tuning).unwrap();
+        assert_eq!(of(1), Tiling { path: Path::Cluster, tile: 1, chunk: 16, tensor: false });
         assert_eq!((of(66).path, of(66).tile), (Path::Cluster, 66));
         assert_eq!((of(67).path, of(67).tile), (Path::Pair, 67));
         // 264 bundles of 64 KiB are more than a quarter of the cache.
-        assert_eq!(of(8192), LaunchPlan { path: Path::Pair, tile: 264, chunk: 1, tensor: true });
+        assert_eq!(of(8192), Tiling { path: Path::Pair, tile: 264, chunk: 1, tensor: true });
         assert!(!of(tuning.tensor - 1).tensor && of(tuning.tensor).tensor);
-        let classic = plan(&DeviceInfo::h100(), &RINGS[0], 8192, 918, &tuning).unwrap();
+        let classic = tiling(&DeviceInfo::h100(), &RINGS[0], 8192, 918, &tuning).unwrap();
         assert_eq!((classic.path, classic.chunk, classic.tensor), (Path::Pair, 918, false));
     }
 
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(of("").unwrap(), Tuning::default());
         let other = Tuning { chunk: 4, tensor: 0, ..Tuning::default() };
         assert_eq!(of("tensor=0  chunk=4").unwrap(), other);
-        assert!(!plan(&DeviceInfo::h100(), &RINGS[1], 8192, 230, &other).unwrap().tensor);
+        assert!(!tiling(&DeviceInfo::h100(), &RINGS[1], 8192, 230, &other).unwrap().tensor);
         for wrong in
             ["chunk", "chunk=", "chunk=x", "chunk=0", "chunk=-1", "tile=3", "tensor=99999999999"]
         {
@@ -172,14 +172,14 @@ mod tests {
         // A100: no clusters, and a pair of N = 2048 needs more shared memory than it has.
         let a100 = DeviceInfo { capability: (8, 0), shared: 163 << 10, ..DeviceInfo::h100() };
         let tuning = Tuning::default();
-        let plan =
-            |info: &DeviceInfo, ring: &Ring, jobs, steps| plan(info, ring, jobs, steps, &tuning);
-        assert_eq!(plan(&a100, &RINGS[1], 1, 230).unwrap().path, Path::Block);
-        assert_eq!(plan(&a100, &RINGS[1], 500, 230).unwrap().path, Path::Block);
+        let tiling =
+            |info: &DeviceInfo, ring: &Ring, jobs, steps| tiling(info, ring, jobs, steps, &tuning);
+        assert_eq!(tiling(&a100, &RINGS[1], 1, 230).unwrap().path, Path::Block);
+        assert_eq!(tiling(&a100, &RINGS[1], 500, 230).unwrap().path, Path::Block);
         // cm_2_2_w4 has five columns of 2048 coefficients, which only a cluster holds.
         let last = RINGS.iter().find(|r| r.bodies == 4 && r.k == 1).unwrap();
-        assert_eq!(plan(&DeviceInfo::h100(), last, 500, 900).unwrap().path, Path::Cluster);
-        assert_eq!(plan(&a100, last, 500, 900), None);
+        assert_eq!(tiling(&DeviceInfo::h100(), last, 500, 900).unwrap().path, Path::Cluster);
+        assert_eq!(tiling(&a100, last, 500, 900), None);
     }
 
     #[test]

@@ -1,16 +1,12 @@
 //! Keys on a machine, for the evaluators that run programs there: one session, its machine, and its lanes and
 //! waves with progress.
 
-use super::{Backend, Fallback, Info, Loaded, Others, Session};
-use crate::program::Family;
-use crate::{Error, Result};
-use std::ops::{ControlFlow, Deref, DerefMut, Range};
+use crate::backend::{Backend, Fallback, Family, Info, Loaded, Others, Session};
+use crate::progress::tell;
+use crate::{Error, Progress, Result};
+use std::ops::{Deref, DerefMut, Range};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
-
-/// Called between waves with how many of how many steps are done; `Break` stops the run with
-/// [`Error::Interrupted`](crate::Error::Interrupted).
-pub type Progress<'a> = &'a mut dyn FnMut(usize, usize) -> ControlFlow<()>;
 
 /// Sessions of one key that threads share: as many as run at once where the machine has [others](Session::others), else one that they
 /// take by turns.
@@ -62,30 +58,6 @@ impl<F: Family> Drop for Taken<'_, F> {
         }
         sessions.idle.get_or_insert(session);
         self.of.returned.notify_one();
-    }
-}
-
-/// How many of how many steps of a run are done.
-struct Steps<'a> {
-    done: usize,
-    all: usize,
-    progress: Progress<'a>,
-}
-
-impl Steps<'_> {
-    /// Counts a step, and asks whether to go on; `op` is the name of the run in errors.
-    fn next(&mut self, op: &'static str) -> Result<()> {
-        self.done += 1;
-        let Steps { done, all, .. } = *self;
-        match (self.progress)(done, all) {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(Error::interrupted(
-                op,
-                "to finish",
-                format!("a stop after {done} of {all} steps"),
-                "run it again; the arguments are unchanged",
-            )),
-        }
     }
 }
 
@@ -156,21 +128,22 @@ impl<F: Family> Opened<F> {
         let (lanes, waves) = (whole.lanes, F::waves(&whole.walk).len());
         let mut session = self.session()?;
         loop {
-            match self.load(&mut *session, whole, at_once) {
+            match self.load(&mut *session, whole, at_once, &|_, _| progress(0, waves)) {
                 Err(Error::Memory(_)) if at_once > 1 => at_once = at_once.div_ceil(2),
                 other => break other?,
             }
         }
-        let mut steps = Steps { done: 0, all: lanes.div_ceil(at_once) * waves, progress };
+        let (mut done, all) = (0, lanes.div_ceil(at_once) * waves);
         for from in (0..lanes).step_by(at_once) {
             let part = from..lanes.min(from + at_once);
             if from > 0 {
-                self.load(&mut *session, whole, part.len())?;
+                self.load(&mut *session, whole, part.len(), &|_, _| progress(done, all))?;
             }
             let arguments = put(&mut *session, part.clone())?;
             for w in 0..waves {
-                session.run(w..w + 1)?;
-                steps.next(op)?;
+                session.run(w..w + 1, &|_, _| progress(done, all))?;
+                done += 1;
+                tell(op, progress, done, all)?;
             }
             let made = session.read_many(whole.program.outputs(), 0..part.len())?;
             take(part, arguments, made)?;
@@ -179,8 +152,14 @@ impl<F: Family> Opened<F> {
     }
 
     /// Loads a program, and notes which machine runs it.
-    fn load(&self, session: &mut dyn Session<F>, whole: &Loaded<F>, lanes: usize) -> Result<()> {
-        session.load(whole.program.clone(), whole.walk.clone(), lanes)?;
+    fn load(
+        &self,
+        session: &mut dyn Session<F>,
+        whole: &Loaded<F>,
+        lanes: usize,
+        progress: Progress,
+    ) -> Result<()> {
+        session.load(whole.program.clone(), whole.walk.clone(), lanes, progress)?;
         if let Some(info) = session.info() {
             *self.machine() = (info, session.fallback());
         }

@@ -52,7 +52,7 @@ pub(super) struct Candidate {
 }
 
 /// A candidate, its cover, and the cover's cost.
-pub(super) struct Plan {
+pub(super) struct Covering {
     pub candidate: usize,
     pub lookups: Vec<Lookup>,
     pub bootstraps: usize,
@@ -115,8 +115,8 @@ impl Circuit {
     }
 }
 
-impl Plan {
-    fn new(candidate: usize, circuit: &Circuit, lookups: Vec<Lookup>, shortest: bool) -> Plan {
+impl Covering {
+    fn new(candidate: usize, circuit: &Circuit, lookups: Vec<Lookup>, shortest: bool) -> Covering {
         let mut at = std::collections::HashMap::new();
         let mut bootstraps = 0;
         for lookup in &lookups {
@@ -128,7 +128,7 @@ impl Plan {
         }
         let wires = circuit.outputs.iter().flat_map(|p| &p.wires);
         let depth = wires.filter_map(|w| at.get(&(w.node(), 1))).max().copied().unwrap_or(0);
-        Plan { candidate, lookups, bootstraps, depth, shortest }
+        Covering { candidate, lookups, bootstraps, depth, shortest }
     }
 
     /// Less is better.
@@ -142,13 +142,13 @@ impl Plan {
 }
 
 /// The covers of a candidate that a goal asks for.
-fn plans(
+fn coverings(
     place: usize,
     candidate: &Candidate,
     forms: &Forms,
     goal: Goal,
     effort: Effort,
-) -> Vec<Plan> {
+) -> Vec<Covering> {
     let Candidate { circuit, tables, .. } = candidate;
     // The shortest path too: covers without its bound are larger now and then.
     let limits = match goal {
@@ -157,26 +157,26 @@ fn plans(
         Goal::Bootstraps => vec![Some(0), None],
     };
     let mut mapper = Mapper::new(circuit, tables, forms, effort);
-    let plan = |limit| Plan::new(place, circuit, mapper.cover(limit), limit == Some(0));
-    limits.into_iter().map(plan).collect()
+    let covering = |limit| Covering::new(place, circuit, mapper.cover(limit), limit == Some(0));
+    limits.into_iter().map(covering).collect()
 }
 
 /// Which candidates are covered with care, and how. Those that another goal or a compiler without ABC would choose are among
 /// them, so that neither finds better.
-fn finalists(candidates: &[Candidate], found: &mut [Plan], goal: Goal) -> Vec<(usize, Effort)> {
+fn finalists(candidates: &[Candidate], found: &mut [Covering], goal: Goal) -> Vec<(usize, Effort)> {
     let size = candidates[0].circuit.nodes.len();
     let mut chosen = vec![0];
     for goal in [Goal::Depth, goal] {
         found.sort_by_key(|p| p.key(goal));
         for foreign in [false, true] {
-            let fits = |p: &&Plan| {
+            let fits = |p: &&Covering| {
                 let comes_from = foreign || !candidates[p.candidate].foreign;
                 comes_from && (p.shortest || goal != Goal::Depth)
             };
             let mut best: Vec<usize> = vec![];
-            for plan in found.iter().filter(fits) {
-                if !best.contains(&plan.candidate) && best.len() < FINALISTS {
-                    best.push(plan.candidate);
+            for covering in found.iter().filter(fits) {
+                if !best.contains(&covering.candidate) && best.len() < FINALISTS {
+                    best.push(covering.candidate);
                 }
             }
             chosen.extend(best);
@@ -185,7 +185,7 @@ fn finalists(candidates: &[Candidate], found: &mut [Plan], goal: Goal) -> Vec<(u
     chosen.sort_unstable();
     chosen.dedup();
     // A candidate that is far behind stays there.
-    let least = |of: &dyn Fn(&Plan) -> bool, goal: Goal| {
+    let least = |of: &dyn Fn(&Covering) -> bool, goal: Goal| {
         let all = found.iter().filter(|p| of(p)).map(|p| p.key(goal));
         all.min().map_or((0, 0), |k| (k.0, k.1))
     };
@@ -204,7 +204,7 @@ fn finalists(candidates: &[Candidate], found: &mut [Plan], goal: Goal) -> Vec<(u
     chosen.iter().flat_map(efforts).collect()
 }
 
-/// The best plan for a goal. ABC proves a candidate that it made and takes, if its inputs are too many to try all.
+/// The best covering for a goal. ABC proves a candidate that it made and takes, if its inputs are too many to try all.
 ///
 /// # Errors
 /// [`Error::BadInput`] for a [`Goal::Within`] that is not reached, with the number that is.
@@ -214,34 +214,34 @@ pub(super) fn best(
     goal: Goal,
     rewriting: &mut Rewriting,
     budget: &mut Budget,
-) -> Result<Plan> {
+) -> Result<Covering> {
     let forms = Forms::new(room);
-    let quick = |i: usize| plans(i, &candidates[i], &forms, goal, QUICK);
-    let mut found: Vec<Plan> = (0..candidates.len()).into_par_iter().flat_map(quick).collect();
+    let quick = |i: usize| coverings(i, &candidates[i], &forms, goal, QUICK);
+    let mut found: Vec<Covering> = (0..candidates.len()).into_par_iter().flat_map(quick).collect();
     let tries = finalists(candidates, &mut found, goal);
     let careful = tries
         .into_par_iter()
-        .flat_map(|(i, effort)| plans(i, &candidates[i], &forms, goal, effort));
+        .flat_map(|(i, effort)| coverings(i, &candidates[i], &forms, goal, effort));
     found.extend(careful.collect::<Vec<_>>());
     found.sort_by_key(|p| p.key(goal));
-    let mut proved = |plan: &Plan| {
-        let Candidate { circuit, foreign, .. } = &candidates[plan.candidate];
+    let mut proved = |covering: &Covering| {
+        let Candidate { circuit, foreign, .. } = &candidates[covering.candidate];
         let bits = circuit.inputs.iter().map(|p| p.width()).sum::<usize>();
         let good = !foreign || bits <= ALL || budget.proved(&candidates[0].circuit, circuit);
         rewriting.wrong += usize::from(!good);
         good
     };
     let best = found.into_iter().find(&mut proved);
-    let Some(plan) = best else {
+    let Some(covering) = best else {
         return Err(Error::unsupported("circuit", "a cover", "none", "report the circuit"));
     };
     match goal {
-        Goal::Within(most) if plan.depth > most => Err(Error::bad_input(
+        Goal::Within(most) if covering.depth > most => Err(Error::bad_input(
             "circuit",
             format!("at most {most} bootstraps one after another"),
-            format!("{}, the fewest that are found for this circuit", plan.depth),
-            format!("ask for {} or more, or for the goal `depth`", plan.depth),
+            format!("{}, the fewest that are found for this circuit", covering.depth),
+            format!("ask for {} or more, or for the goal `depth`", covering.depth),
         )),
-        _ => Ok(plan),
+        _ => Ok(covering),
     }
 }
