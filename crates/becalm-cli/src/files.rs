@@ -1,7 +1,6 @@
 //! `becalm keygen | encrypt | eval | decrypt | inspect`: the same job in separate steps, with files between them.
 
 use crate::output::Force;
-use crate::packed;
 use crate::programs;
 use crate::report::{self, counted, facts, megabytes};
 use crate::status::usage;
@@ -44,7 +43,7 @@ impl TrustArgs {
 pub struct KeygenArgs {
     /// Which parameter set (see `becalm params`).
     #[arg(long, default_value = "tfhe_2_2")]
-    params: String,
+    pub(crate) params: String,
     /// Where the secret key goes; keep it.
     #[arg(long, default_value = "secret.becalm")]
     pub(crate) secret: PathBuf,
@@ -56,10 +55,10 @@ pub struct KeygenArgs {
     pub(crate) allow_insecure: bool,
     /// Also a key that packs plain ciphertexts of slot 0, for a common-mask set, and where it goes.
     #[arg(long)]
-    pack: Option<PathBuf>,
+    pub(crate) pack: Option<PathBuf>,
     /// Also a key of a private map between slots: a file of its matrix as JSON, and where the key goes.
     #[arg(long, num_args = 2, value_names = ["MATRIX", "KEY"])]
-    slot_map: Vec<PathBuf>,
+    pub(crate) slot_map: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) force: Force,
     /// Report as JSON.
@@ -77,7 +76,7 @@ pub struct EncryptArgs {
     pub(crate) values: Vec<u64>,
     /// As packed integers in one ciphertext of CKKS, under a key of a set with tables.
     #[arg(long, conflicts_with_all = ["modulus", "below", "slot"])]
-    packed: bool,
+    pub(crate) packed: bool,
     /// Bits of a packed integer; by default as many as the tables of the set take.
     #[arg(long, requires = "packed")]
     pub(crate) bits: Option<u32>,
@@ -165,12 +164,6 @@ pub fn keygen(args: &KeygenArgs) -> Result<()> {
     if args.secret == args.evaluation {
         usage!("both keys would go to {}; name two files", args.secret.display());
     }
-    if let Some(params) = packed::set(&args.params) {
-        if args.pack.is_some() || !args.slot_map.is_empty() {
-            usage!("{} is a set of CKKS; leave --pack and --slot-map out", params.name);
-        }
-        return packed::keygen(params, args);
-    }
     let params = TfheParams::named(&args.params)?;
     let between = args.pack.iter().chain(args.slot_map.iter().skip(1).step_by(2));
     for path in [&args.secret, &args.evaluation].into_iter().chain(between) {
@@ -250,9 +243,6 @@ pub(crate) fn require_place(path: &Path, force: Force) -> Result<()> {
 /// Encrypts values.
 pub fn encrypt(args: &EncryptArgs) -> Result<()> {
     require_place(&args.out, args.force)?;
-    if args.packed {
-        return packed::encrypt(args);
-    }
     let secret = read(&args.secret, |path| SecretKey::load(path, args.trust.trust()))?;
     let encoding = match args.modulus {
         Some(p) => Encoding::padded(p)?,
@@ -287,17 +277,8 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
         usage!("{} is an input; choose another name for the result", path.display());
     }
     args.out.iter().try_for_each(|path| require_place(path, args.force))?;
-    if let Some(program) = of_ckks(args)? {
-        return programs::eval(&programs::Job {
-            program,
-            keys: &args.evaluation,
-            backend: &args.backend,
-            inputs: &args.inputs,
-            out: &args.out,
-            force: args.force,
-            trust: args.trust.trust(),
-            json: args.json,
-        });
+    if let Some(job) = of_ckks(args)? {
+        return programs::eval(&job);
     }
     if args.program.is_none() && args.table.is_empty() && args.slot_keys.is_empty() {
         usage!("nothing to do: give --table, --program or --slot-key");
@@ -349,8 +330,8 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
     if args.json { report::json(&rows) } else { Ok(()) }
 }
 
-/// The program of CKKS, from its file or of the tables; none for a job of TFHE.
-fn of_ckks(args: &EvalArgs) -> Result<Option<CkksProgram>> {
+/// The job of CKKS: of a program in a file, or of tables; none for one of TFHE.
+fn of_ckks(args: &EvalArgs) -> Result<Option<programs::Job<'_>>> {
     let (of, wanted) = match &args.program {
         Some(path) => (path, "becalm.ckks_program"),
         None => (&args.evaluation, "becalm.ckks_evaluation_keys"),
@@ -361,11 +342,21 @@ fn of_ckks(args: &EvalArgs) -> Result<Option<CkksProgram>> {
     if !args.slot_keys.is_empty() {
         usage!("{} is of CKKS; leave --slot-key out", of.display());
     }
-    match &args.program {
-        Some(path) => Ok(Some(CkksProgram::load(path, args.trust.trust())?)),
+    let program = match &args.program {
+        Some(path) => CkksProgram::load(path, args.trust.trust())?,
         None if args.table.is_empty() => usage!("nothing to do: give --table or --program"),
-        None => packed::tables(&args.evaluation, &args.inputs, &args.table).map(Some),
-    }
+        None => programs::tables(&args.evaluation, &args.inputs, &args.table)?,
+    };
+    Ok(Some(programs::Job {
+        program,
+        keys: &args.evaluation,
+        backend: &args.backend,
+        inputs: &args.inputs,
+        out: &args.out,
+        force: args.force,
+        trust: args.trust.trust(),
+        json: args.json,
+    }))
 }
 
 /// The keys between slots that were named, one after the other, then the table.
@@ -415,9 +406,6 @@ pub(crate) fn record(
 
 /// Decrypts ciphertexts.
 pub fn decrypt(args: &DecryptArgs) -> Result<()> {
-    if programs::kind(&args.input) == Some("becalm.rlwe") {
-        return packed::decrypt(args);
-    }
     let secret = read(&args.secret, |path| SecretKey::load(path, args.trust.trust()))?;
     let values = read(&args.input, |path| secret.decrypt(&Lwe::load(path, args.trust.trust())?))?;
     if args.json {
@@ -524,13 +512,10 @@ fn describe_ckks(
     }
     rows.extend(found.level.map(|l| ("level", l.to_string())));
     let of = found.values.as_ref().map(|kind| format!(", {kind}")).unwrap_or_default();
-    match found.integers {
-        Some(own) => rows.push(("integers", format!("{} of {} bits", own.count, own.bits))),
-        None => {
-            rows.extend(found.slots.map(|n| ("values", format!("{n}{of}"))));
-            rows.extend(found.scale.map(|s| ("scale", format!("2^{:.2}", s.log2()))));
-        }
-    }
+    rows.extend(found.integers.map(|i| ("integers", format!("{} of {} bits", i.count, i.bits))));
+    let slots = found.slots.filter(|_| found.integers.is_none());
+    rows.extend(slots.map(|n| ("values", format!("{n}{of}"))));
+    rows.extend(found.scale.map(|s| ("scale", format!("2^{:.2}", s.log2()))));
     rows.extend(found.error.map(|e| ("error", format!("2^{:.2}", e.log2()))));
     rows.extend(
         found.switches.iter().map(|(what, level)| ("key", format!("{what}, up to level {level}"))),

@@ -1,22 +1,21 @@
 //! Packed integers of CKKS: `becalm keygen | encrypt | eval | decrypt` with files between them, and `becalm run` of a set with tables.
 
 use crate::ckks::{On, keys as make_keys, prepared, timed};
-use crate::files::{DecryptArgs, EncryptArgs, KeygenArgs};
+use crate::files::{DecryptArgs, EncryptArgs, KeygenArgs, require_place};
 use crate::report::{self, counted, facts, median, megabytes, milliseconds, peak_memory};
+use crate::status::usage;
 use crate::threshold::{self, context_of, read};
 use anyhow::{Result, bail};
-use becalm::Error;
 use becalm::backend::{Backend, CkksSetup, Cpu, Evaluator, for_ckks};
 use becalm::bootstrap::ckks::{KeyPlan, Wish};
+use becalm::cipher::KeyForm;
 use becalm::cipher::file::{Output, Part};
-use becalm::cipher::{Integers, KeyForm};
 use becalm::ckks::Context;
 use becalm::math::memory::require_memory;
 use becalm::params::CkksParams;
 use becalm::program::rlwe::CkksProgram;
 use serde_json::{Value, json};
 use std::io::BufWriter;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Runs of `becalm run`, of which the median is told.
@@ -34,6 +33,12 @@ fn bits_of(params: &CkksParams) -> u32 {
 
 /// Makes a secret key, and the evaluation keys of tables.
 pub fn keygen(params: &'static CkksParams, args: &KeygenArgs) -> Result<()> {
+    if args.secret == args.evaluation {
+        usage!("both keys would go to {}; name two files", args.secret.display());
+    }
+    if args.pack.is_some() || !args.slot_map.is_empty() {
+        usage!("{} is a set of CKKS; leave --pack and --slot-map out", params.name);
+    }
     [&args.secret, &args.evaluation].into_iter().try_for_each(|p| args.force.require_new(p))?;
     let plan = KeyPlan::new(params, &Wish::default())?;
     let price = plan.price()?;
@@ -70,6 +75,7 @@ pub fn keygen(params: &'static CkksParams, args: &KeygenArgs) -> Result<()> {
 
 /// Encrypts packed integers.
 pub fn encrypt(args: &EncryptArgs) -> Result<()> {
+    require_place(&args.out, args.force)?;
     let context = context_of(&args.secret, &args.trust)?;
     let secret = read(&args.secret, |path| context.load_secret_key(path, args.trust.trust()))?;
     let bits = args.bits.unwrap_or_else(|| bits_of(context.params()).max(1));
@@ -99,23 +105,6 @@ pub fn decrypt(args: &DecryptArgs) -> Result<()> {
         return report::json(&values);
     }
     report::print(&values.iter().map(u64::to_string).collect::<Vec<_>>().join(","))
-}
-
-/// The program of tables for the keys of a file: one table after another, of as many entries as the integers of the inputs want.
-pub fn tables(keys: &Path, inputs: &[PathBuf], entries: &[u64]) -> Result<CkksProgram> {
-    let found = |path: &Path| read(path, |path| becalm::ckks::inspect(path));
-    let integers = inputs.first().map(|path| found(path)).transpose()?.flatten();
-    let Some(Integers { bits, .. }) = integers.and_then(|found| found.integers) else {
-        let got = inputs.first().map_or(String::new(), |path| path.display().to_string());
-        let remedy = "encrypt with --packed, or give a program instead of a table";
-        return Err(Error::bad_input("eval", "packed integers", got, remedy).into());
-    };
-    // A claim of the file, which is checked when it is loaded.
-    let count = 1usize << bits.min(16);
-    let all: Vec<Vec<u64>> = entries.chunks(count).map(<[u64]>::to_vec).collect();
-    let Some(found) = found(keys)? else { bail!("{} holds no keys of CKKS", keys.display()) };
-    let plan = KeyPlan::new(CkksParams::named(&found.params)?, &Wish::noted(&found.note)?)?;
-    Ok(plan.tables(bits, &all)?)
 }
 
 /// `becalm run` of a set with tables: looks values up, checks every one and reports. Without values those of a whole ciphertext.

@@ -4,12 +4,14 @@ use crate::ckks::prepared;
 use crate::output::Force;
 use crate::report::{self, counted, megabytes};
 use crate::signals::unless_stopped;
-use anyhow::Result;
+use anyhow::{Context as _, Result, bail};
 use becalm::Error;
 use becalm::backend::{Backend, CkksSetup, Cpu, Evaluator, for_ckks};
+use becalm::bootstrap::ckks::{KeyPlan, Wish};
 use becalm::cipher::file::{Part, Trust};
 use becalm::cipher::{Integers, KeyForm, Rlwe};
 use becalm::ckks::Context;
+use becalm::params::CkksParams;
 use becalm::program::Reg;
 use becalm::program::rlwe::{CkksProgram, RlweInfo};
 use serde_json::{Value, json};
@@ -60,6 +62,24 @@ pub fn eval(job: &Job) -> Result<()> {
     }
     let machine = for_ckks(job.backend, &Cpu::new(0)?, program.params())?;
     tell(job, &run(job, machine.as_ref(), &Arc::new(program.clone()), takes)?)
+}
+
+/// The program of tables for the keys of a file: one table after another, of as many entries as the integers of the inputs want.
+pub fn tables(keys: &Path, inputs: &[PathBuf], entries: &[u64]) -> Result<CkksProgram> {
+    let found =
+        |path: &Path| becalm::ckks::inspect(path).with_context(|| path.display().to_string());
+    let integers = inputs.first().map(|path| found(path)).transpose()?.flatten();
+    let Some(Integers { bits, .. }) = integers.and_then(|found| found.integers) else {
+        let got = inputs.first().map_or(String::new(), |path| path.display().to_string());
+        let remedy = "encrypt with --packed, or give a program instead of a table";
+        return Err(Error::bad_input("eval", "packed integers", got, remedy).into());
+    };
+    // A claim of the file, which is checked when it is loaded.
+    let count = 1usize << bits.min(16);
+    let all: Vec<Vec<u64>> = entries.chunks(count).map(<[u64]>::to_vec).collect();
+    let Some(found) = found(keys)? else { bail!("{} holds no keys of CKKS", keys.display()) };
+    let plan = KeyPlan::new(CkksParams::named(&found.params)?, &Wish::noted(&found.note)?)?;
+    Ok(plan.tables(bits, &all)?)
 }
 
 /// The results of every lane, as files and as lines to print.

@@ -1,6 +1,5 @@
 //! Tables of packed integers: exact for every integer in every place, over many tables in a row, and refused where they might not be.
 
-use becalm::{Error, UNWATCHED};
 use becalm::backend::{Backend, Ckks, CkksSetup, Cpu, Evaluator, Prepared, Reference};
 use becalm::bootstrap::ckks::{KeyPlan, Kind, Settings, Wish, tables};
 use becalm::cipher::file::Trust;
@@ -9,6 +8,7 @@ use becalm::ckks::Context;
 use becalm::math::statistics::normal_cdf;
 use becalm::params::{CkksParams, NOISE_STD};
 use becalm::program::rlwe::CkksProgram;
+use becalm::{Error, UNWATCHED};
 use std::sync::{Arc, LazyLock};
 
 struct World {
