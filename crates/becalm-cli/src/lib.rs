@@ -24,6 +24,7 @@ mod programs;
 pub mod report;
 mod run;
 mod search;
+mod serve;
 mod signals;
 mod status;
 mod tables;
@@ -58,6 +59,8 @@ enum Verb {
     Eval(files::EvalArgs),
     /// A large batch as a folder that workers on several machines share.
     Job(job::Args),
+    /// Offer jobs as a service over HTTP with TLS, limits and metrics.
+    Serve(serve::Args),
     /// Decrypt with a secret key.
     Decrypt(files::DecryptArgs),
     /// Decryption by several parties: split a key of CKKS, decrypt in parts, combine them.
@@ -109,6 +112,7 @@ where
         Verb::Encrypt(a) => files::encrypt(&a),
         Verb::Eval(a) => files::eval(&a),
         Verb::Job(a) => job::run(&a),
+        Verb::Serve(a) => serve::run(&a),
         Verb::Decrypt(a) => files::decrypt(&a),
         Verb::Threshold(a) => threshold::run(&a),
         Verb::Circuit(a) => circuit::run(&a),

@@ -65,7 +65,7 @@ mod worker;
 pub use digest::Digest;
 pub use folder::Job;
 pub use look::{Failure, Status};
-pub use make::Plan;
+pub use make::{HEAD, Plan, admit};
 pub use manifest::Scheme;
 pub use queue::{Loan, Next, Queue};
 pub use run::{GoOn, Runner};
