@@ -13,7 +13,7 @@ FUZZ_FLAGS := --cfg fuzzing -Cpasses=sancov-module -Ccodegen-units=1 $(addprefix
 # Crates that neither build nor test the peers: all but the benchmark.
 OURS := --workspace --exclude becalm-bench
 # Crates that others may build on.
-LIBRARIES := -p becalm -p becalm-cli -p becalm-cuda
+LIBRARIES := -p becalm -p becalm-cli -p becalm-cuda -p becalm-serve
 # What `make targets` checks: the library without the backend for GPUs, whose driver is not there.
 OTHER := -Zbuild-std=std,panic_abort -p becalm --no-default-features
 # The tests of `make check`: parts of their names.
@@ -24,7 +24,7 @@ CRATES  = $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src
 REMAP   = [build]\nrustflags = ["--remap-path-prefix=$(CRATES)=registry"]
 # The sources of the wheel.
 WHEEL_SOURCES := pyproject.toml Cargo.toml Cargo.lock README.md LICENSE packaging/third_party.py \
-	$(shell find crates/becalm crates/becalm-cli crates/becalm-cuda crates/becalm-python python -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' -o -name '*.cu*' -o -name THIRD_PARTY.txt 2>/dev/null) \
+	$(shell find crates/becalm crates/becalm-cli crates/becalm-cuda crates/becalm-python crates/becalm-serve python -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' -o -name '*.cu*' -o -name THIRD_PARTY.txt 2>/dev/null) \
 	$(wildcard target/cuda/kernels.sources)
 
 # The tests run `make run`, and it prints there exactly what it prints at a prompt.
@@ -127,7 +127,7 @@ targets: ## Check the types of the library for aarch64 and wasm32 (needs the sou
 fuzz: ## Feed damaged bytes to every reader for FUZZ_SECONDS each (needs a C++ compiler)
 	cd fuzz && RUSTFLAGS='$(FUZZ_FLAGS)' $(CARGO) build --release --target-dir target --target $(HOST)
 	@mkdir -p fuzz/corpus fuzz/artifacts
-	@for t in ciphertext evaluation_key threshold program circuit isa; do \
+	@for t in ciphertext evaluation_key threshold program circuit isa request; do \
 		mkdir -p fuzz/corpus/$$t && fuzz/target/$(HOST)/release/$$t fuzz/corpus/$$t crates/becalm/tests/vectors crates/becalm/circuits \
 			-max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048 -timeout=10 -artifact_prefix=fuzz/artifacts/ || exit 1; done
 

@@ -26,6 +26,7 @@ mod programs;
 pub mod report;
 mod run;
 mod search;
+mod serve;
 mod signals;
 mod status;
 mod tables;
@@ -62,6 +63,8 @@ enum Verb {
     Function(function::Args),
     /// A large batch as a folder that workers on several machines share.
     Job(job::Args),
+    /// Offer jobs as a service over HTTP with TLS, limits and metrics.
+    Serve(serve::Args),
     /// Decrypt with a secret key.
     Decrypt(files::DecryptArgs),
     /// Decryption by several parties: split a key of CKKS, decrypt in parts, combine them.
@@ -119,6 +122,7 @@ where
         Verb::Function(a) => function::run(&a),
         Verb::Job(a) => job::run(&a),
         Verb::Decrypt(a) if programs::kind(&a.input) == Some("becalm.rlwe") => packed::decrypt(&a),
+        Verb::Serve(a) => serve::run(&a),
         Verb::Decrypt(a) => files::decrypt(&a),
         Verb::Threshold(a) => threshold::run(&a),
         Verb::Circuit(a) => circuit::run(&a),

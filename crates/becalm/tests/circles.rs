@@ -10,8 +10,15 @@ use source::Token;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-const CRATES: &[&str] =
-    &["becalm", "becalm-bench", "becalm-cli", "becalm-cuda", "becalm-emulator", "becalm-python"];
+const CRATES: &[&str] = &[
+    "becalm",
+    "becalm-bench",
+    "becalm-cli",
+    "becalm-cuda",
+    "becalm-emulator",
+    "becalm-python",
+    "becalm-serve",
+];
 
 type Module = Vec<String>;
 

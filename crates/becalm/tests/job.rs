@@ -488,6 +488,17 @@ fn every_other_kind_of_file_is_refused_and_secrets_above_all() {
     let secret = [Kind::SecretKey, Kind::CkksSecretKey, Kind::CkksKeyShare, Kind::CkksPartial];
     for kind in Kind::ALL {
         let bytes = headed(kind);
+        let taken = !secret.contains(&kind)
+            && !matches!(kind, Kind::Glwe | Kind::Integers | Kind::Bits | Kind::CkksPublicKey);
+        match becalm::job::admit(&bytes, bytes.len() as u64) {
+            Ok(name) => assert!(taken && name == kind.name(), "{kind}"),
+            Err(e) => {
+                assert!(!taken && e.detail().got.contains(kind.name()), "{e}");
+                let said = e.detail().remedy.contains("keep that file secret");
+                assert_eq!(said, secret.contains(&kind), "{e}");
+            }
+        }
+        assert!(becalm::job::admit(&bytes[..bytes.len() / 2], bytes.len() as u64).is_err());
         fs::write(&wrong, &bytes).unwrap();
         let places = [
             (Kind::Program, Parts { program: bytes, ..parts.clone() }),

@@ -32,5 +32,6 @@ pub use matrix::{Matrix, Steps};
 pub use needs::{Needs, power_of_rotation, sum_rotations};
 pub use share::STATISTICAL_BITS;
 pub use threshold::{KeyShare, PartialDecryption};
+pub(crate) use wire::is_keys;
 
 pub use crate::math::rns::Work;

@@ -71,11 +71,16 @@ pub(crate) struct Claims {
     pub(crate) whole: Option<u64>,
 }
 
+/// Whether a file of these first bytes is one of evaluation keys.
+pub(crate) fn is_keys(head: &[u8]) -> bool {
+    [MAGIC, WITHOUT_ROW].iter().any(|magic| head.starts_with(*magic))
+}
+
 /// The claims of a file of evaluation keys; none for another kind of file.
 pub(crate) fn claims(path: &Path) -> Result<Option<Claims>> {
     let mut file = File::open(path).map_err(unreadable)?;
     let mut magic = [0; MAGIC.len()];
-    if file.read_exact(&mut magic).is_err() || ![MAGIC, WITHOUT_ROW].contains(&&magic) {
+    if file.read_exact(&mut magic).is_err() || !is_keys(&magic) {
         return Ok(None);
     }
     file.rewind().map_err(unreadable)?;

@@ -5,7 +5,7 @@ use super::disk::{self, Draft};
 use super::folder::{Job, MANIFEST, PROGRAM, chunk_name, file_name, keys_name};
 use super::manifest::{MAX_FILES, MAX_MANIFEST, Manifest, Scheme, sealed};
 use crate::backend::require_fit;
-use crate::cipher::file::{Kind, Trust, kind_of, read_header, write_error};
+use crate::cipher::file::{Kind, Trust, kind_of, kind_of_head, read_header, write_error};
 use crate::cipher::{Ciphertext, EvaluationKey, Lwe, SlotKey};
 use crate::ckks::{self, Context};
 use crate::math::modulus::Modulus;
@@ -49,6 +49,34 @@ fn kind(path: &Path) -> Result<&'static str> {
             .map_err(|e| e.at(path))?
             .name()),
     }
+}
+
+/// The first bytes of a file that [`admit`] wants to see, or all of a shorter one.
+pub const HEAD: usize = 8 + (1 << 16);
+
+/// The kind of a file of `total` bytes, from its first ones, if some job can take it. So a service refuses a secret before it keeps a
+/// byte of it.
+///
+/// # Errors
+/// [`Error::BadInput`] for a file of another kind, among them all that hold secrets; [`Error::BadFile`] for bytes that becalm did not
+/// write.
+pub fn admit(head: &[u8], total: u64) -> Result<&'static str> {
+    if ckks::is_keys(head) {
+        return Ok(CKKS_KEYS);
+    }
+    let kind = kind_of_head(head, total)?;
+    let taken = [
+        Kind::Program,
+        Kind::CkksProgram,
+        Kind::EvaluationKey,
+        Kind::SlotKey,
+        Kind::Lwe,
+        Kind::Rlwe,
+    ];
+    if !taken.contains(&kind) {
+        require("the file", "a program, evaluation keys or ciphertexts", kind.name())?;
+    }
+    Ok(kind.name())
 }
 
 /// Refuses a file of another kind, above all one with a secret: workers must not see it.

@@ -64,7 +64,7 @@ mod worker;
 pub use digest::Digest;
 pub use folder::Job;
 pub use look::{Failure, Status};
-pub use make::Parts;
+pub use make::{HEAD, Parts, admit};
 pub use manifest::Scheme;
 pub use queue::{Loan, Next, Queue};
 pub use run::Runner;

@@ -20,6 +20,7 @@ mod write;
 pub(crate) use ciphertexts::Seeded;
 pub(crate) use disk::{read_file, read_header, write_error};
 pub(crate) use header::{Dtype, Header};
+pub(crate) use inspect::kind_of_head;
 pub use inspect::{Description, TensorShape, inspect, kind_of};
 pub use limits::Limits;
 pub(crate) use limits::{payable, require_limit};

@@ -1,0 +1,176 @@
+//! `becalm serve` as its keeper runs it: processes that are killed, stopped and started again.
+#![cfg(unix)]
+
+use becalm::cipher::Lwe;
+use becalm::cipher::file::Trust;
+use becalm::job::Plan;
+use becalm_serve::{Client, RemoteJob};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+const TABLE: &str = "1,2,5,10,1,10,5,2,1,2,5,10,1,10,5,2";
+
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A service; it is killed when dropped.
+struct Served {
+    child: Child,
+    address: String,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Folder {
+    /// Keys, ciphertexts, what `becalm eval` makes of them, a program, and a file of tokens.
+    fn new(name: &str, lanes: usize) -> Folder {
+        let path =
+            std::env::temp_dir().join(format!("becalm-cli-serve-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        let f = Folder(path);
+        f.succeed("keygen --params toy_2_2 --allow-insecure");
+        let values: Vec<String> = (0..lanes).map(|i| (i % 16).to_string()).collect();
+        f.succeed(&format!("encrypt --values {} -o x.becalm --allow-insecure", values.join(",")));
+        f.succeed(&format!(
+            "eval x.becalm --table {TABLE} -o whole.becalm --allow-insecure --backend cpu"
+        ));
+        f.succeed(&format!("job make job x.becalm --table {TABLE} --allow-insecure"));
+        std::fs::write(f.0.join("tokens"), format!("alice {TOKEN}\n")).unwrap();
+        f.mode("tokens", "600");
+        f
+    }
+
+    fn mode(&self, name: &str, mode: &str) {
+        assert!(Command::new("chmod").arg(mode).arg(self.0.join(name)).status().unwrap().success());
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_becalm"));
+        command.current_dir(&self.0).args(line.split_whitespace());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, line: &str) -> Output {
+        self.command(line).output().unwrap()
+    }
+
+    fn succeed(&self, line: &str) {
+        let out = self.run(line);
+        assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr));
+    }
+
+    fn serve(&self, more: &str) -> Served {
+        let line = format!(
+            "serve served --tokens tokens --allow-insecure --threads 1 --lease 1 --json {more}"
+        );
+        let mut child = self.command(&line).stderr(Stdio::inherit()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut text = String::new();
+        while !text.ends_with("}\n") {
+            let line = lines.next().expect("the address").unwrap();
+            text += &format!("{line}\n");
+        }
+        let said: serde_json::Value = serde_json::from_str(&text).unwrap();
+        Served { child, address: said["address"].as_str().unwrap().to_string() }
+    }
+
+    fn plan(&self, chunk: usize) -> Plan {
+        Plan {
+            program: std::fs::read(self.0.join("job/program.becalm")).unwrap(),
+            keys: self.0.join("evaluation.becalm"),
+            slot_keys: vec![],
+            inputs: vec![self.0.join("x.becalm")],
+            chunk: Some(chunk),
+            verify: 0.0,
+            trust: Trust::insecure(),
+        }
+    }
+
+    /// The results of the job are those of one process, byte for byte.
+    fn same(&self, job: &RemoteJob) {
+        let chunk =
+            |chunk| Lwe::from_bytes(&job.wait(chunk).unwrap()[0], Trust::insecure()).unwrap();
+        let parts: Vec<Lwe> = (0..job.chunks()).map(chunk).collect();
+        let whole = Lwe::concat(&parts).unwrap().to_bytes().unwrap();
+        assert!(whole == std::fs::read(self.0.join("whole.becalm")).unwrap());
+    }
+}
+
+/// The client is not told: it asks again until the service is back, and every job that it asked for is computed.
+#[test]
+fn a_service_that_is_killed_loses_nothing() {
+    let f = Folder::new("killed", 120);
+    let served = f.serve("--listen 127.0.0.1:0");
+    let port = served.address.rsplit(':').next().unwrap().to_string();
+    let client = Client::new(&served.address, TOKEN, None).unwrap();
+    let first = client.make(&f.plan(4), "first").unwrap();
+    first.wait(0).unwrap();
+    std::thread::scope(|scope| {
+        let asks = scope.spawn(|| {
+            let jobs: Vec<RemoteJob> =
+                (0..3).map(|i| client.make(&f.plan(8), &i.to_string()).unwrap()).collect();
+            jobs.iter().for_each(|job| f.same(job));
+        });
+        let mut served = served;
+        for pause in [20, 150, 300] {
+            std::thread::sleep(Duration::from_millis(pause));
+            drop(served);
+            served = f.serve(&format!("--listen 127.0.0.1:{port}"));
+        }
+        asks.join().unwrap();
+        f.same(&first);
+        drop(served);
+    });
+}
+
+#[test]
+fn a_service_that_is_stopped_gives_its_chunk_back_and_ends_well() {
+    let f = Folder::new("stopped", 400);
+    let mut served = f.serve("--listen 127.0.0.1:0");
+    let job = Client::new(&served.address, TOKEN, None).unwrap().make(&f.plan(100), "").unwrap();
+    let place = f.0.join("served/alice/jobs").join(job.id());
+    while files(&place.join("claims")) + files(&place.join("out")) == 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Command::new("kill").args(["-TERM", &served.child.id().to_string()]).status().unwrap();
+    assert_eq!(served.child.wait().unwrap().code(), Some(0));
+    assert_eq!(files(&place.join("claims")), 0);
+    // Others may finish the job by its folder.
+    let line = format!("job work {} --allow-insecure --backend cpu", place.display());
+    f.succeed(&line);
+    assert_eq!(files(&place.join("out")), 4);
+}
+
+fn files(folder: &Path) -> usize {
+    std::fs::read_dir(folder).map_or(0, Iterator::count)
+}
+
+#[test]
+fn a_service_that_would_be_open_to_all_does_not_start() {
+    let f = Folder::new("open", 1);
+    let line = "serve served --tokens tokens --listen 0.0.0.0:0";
+    let out = f.run(line);
+    assert_eq!(out.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("wanted TLS"), "{out:?}");
+    f.mode("tokens", "644");
+    let out = f.run("serve served --tokens tokens --listen 127.0.0.1:0");
+    assert_eq!(out.status.code(), Some(4));
+    let says = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(says.contains("chmod 600") && !says.contains(TOKEN), "{says}");
+    assert_eq!(f.run("serve served --tokens tokens --tls-key tokens").status.code(), Some(2));
+}
