@@ -263,3 +263,58 @@ def test_an_actor_that_hangs_is_replaced(request, ray, toy, tmp_path):
     parts += [secret.decrypt(y) for y in found]
     assert whole(parts) == [m * m % 16 for m in range(16)] * 16
     assert len(job.status()["workers"]) == 2
+
+
+@pytest.fixture
+def service(tmp_path):
+    """The address of a service, and its token."""
+    token = "0123456789abcdef" * 2
+    (tmp_path / "tokens").write_text(f"alice {token}\n")
+    (tmp_path / "tokens").chmod(0o600)
+    line = [sys.executable, "-m", "becalm", "serve", "served", "--tokens", "tokens"]
+    line += ["--listen", "127.0.0.1:0", "--threads", "1", "--allow-insecure"]
+    with subprocess.Popen(line, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        address = process.stdout.readline().split()[-1]
+        yield address, token
+        process.terminate()
+        assert process.wait() == 0
+
+
+def test_a_service_maps_integers_and_goes_on_from_its_address(toy, service):
+    secret, server = toy
+    address, token = service
+    cluster = becalm.cluster(address, token=token)
+    assert repr(cluster) == f"<becalm.Cluster: the service at {address}>"
+    x = becalm.uint(8).encrypt(secret, [200, 3, 7])
+    y = becalm.uint(8).encrypt(secret, [100, 4, 5])
+    job = cluster.map(server, "min", (x, y), chunk=2)
+    assert job.folder.startswith(f"{address}/v1/jobs/") and job.cost.bootstraps > 0
+    assert [z.decrypt(secret).tolist() for z in job] == [[100, 3], [5]]
+    assert job.status()["done"] == 2
+    again = cluster.resume(job.folder, allow_insecure=True)
+    assert [z.decrypt(secret).tolist() for z in again] == [[100, 3], [5]]
+    with pytest.raises(becalm.errors.Insecure):
+        cluster.resume(job.folder)
+    with pytest.raises(becalm.errors.BadInput, match="token"):
+        becalm.cluster(address, token="f" * 32).resume(job.folder, allow_insecure=True)
+    for wrong in ({}, {"token": ""}):
+        with pytest.raises(becalm.errors.BadInput, match="token"):
+            becalm.cluster(address, **wrong).resume(job.folder)
+    with pytest.raises(becalm.errors.BadInput, match="address of a service"):
+        becalm.cluster("local", token=token)
+
+
+def test_a_service_maps_vectors(service):
+    address, token = service
+    secret, server = becalm.keygen(
+        "ckks_toy_12", bootstrap=None, allow_insecure=True, progress=False
+    )
+    p = becalm.Program(server.params.name)
+    z = p.input()
+    p.output(z * z)
+    values = [np.array([0.5, 0.25]), np.array([-0.5, 0.125])]
+    cluster = becalm.cluster(address, token=token)
+    job = cluster.map(server, p, [secret.encrypt(v) for v in values])
+    found = [x for part in job for x in part]
+    for x, v in zip(found, values, strict=True):
+        assert np.abs(secret.decrypt(x)[:2] - v * v).max() < 1e-3

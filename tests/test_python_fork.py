@@ -394,6 +394,45 @@ def read_back(w):
     assert _native.CkksSecretKey.from_bytes(other._context, other._native.to_bytes()) is not None
 
 
+@contextlib.contextmanager
+def served(folder):
+    """A service of becalm: its address and its token."""
+    token = "0123456789abcdef" * 2
+    (folder / "tokens").write_text(f"alice {token}\n")
+    (folder / "tokens").chmod(0o600)
+    line = [sys.executable, "-m", "becalm", "serve", "served", "--tokens", "tokens"]
+    line += ["--listen", "127.0.0.1:0", "--threads", "1", "--allow-insecure"]
+    with subprocess.Popen(line, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process.stdout.readline().split()[-1], token, None
+        finally:
+            process.terminate()
+
+
+@kind
+def jobs_of_a_service(w):
+    secret, server = w.toy
+    folder = pathlib.Path(tempfile.mkdtemp(dir=w.folder))
+    server.save(folder / "keys")
+    secret.encrypt([3, 1]).save(folder / "x")
+    p = becalm.Program(secret.params)
+    p.output(p.input() + 1)
+    made = p.to_bytes()
+    with served(folder) as service:
+        job = _native.RemoteJob.make(
+            service, made, folder / "keys", [folder / "x"], 1, 0.0, "a note"
+        )
+        assert job.facts()[2:5] == (2, 1, 2) and job.note() == "a note" and job.program() == made
+        for chunk, wanted in enumerate([4, 2]):
+            while (files := job.results(chunk)) is None:
+                pass
+            y = becalm.from_bytes(files[0], allow_insecure=True)
+            assert secret.decrypt(y).tolist() == [wanted]
+        again = _native.RemoteJob.open(service, job.address().rsplit("/", 1)[-1])
+        assert again.is_complete() and '"done":2' in again.status()
+        again.delete()
+
+
 @kind
 def jobs(w):
     secret, server = w.toy

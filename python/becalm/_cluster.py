@@ -1,4 +1,4 @@
-"""Large batches on several workers: processes, machines that share a disk, or Ray."""
+"""Large batches on several workers: processes, machines that share a disk, Ray, or a service."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from becalm import _cluster_batch, _html, _native, _progress, _values
-from becalm._cluster_workers import Choice, Processes, RayWorkers, Workers
+from becalm._cluster_workers import Choice, Processes, RayWorkers, ServiceWorkers, Workers
 from becalm._programs import Program
 from becalm._progress import Progress
 from becalm.errors import BadInput, DeviceError, Error, Interrupted, Unsupported
@@ -58,7 +58,7 @@ class Job(_html.Shown):
 
     def __init__(
         self,
-        native: _native.Job,
+        native: _native.Job | _native.RemoteJob,
         folder: str,
         read: _cluster_batch.Reader,
         workers: Workers,
@@ -73,7 +73,7 @@ class Job(_html.Shown):
 
     @property
     def folder(self) -> str:
-        """The folder of the job."""
+        """The folder of the job, or its address at a service."""
         return self._folder
 
     @property
@@ -89,8 +89,11 @@ class Job(_html.Shown):
     @property
     def cost(self) -> Any:
         """The cost of the program on one lane, known before anything runs."""
-        path = os.path.join(self.folder, "program.becalm")
-        program: Any = Program.from_bytes(pathlib.Path(path).read_bytes(), allow_insecure=True)
+        if isinstance(self._native, _native.RemoteJob):
+            made = self._native.program()
+        else:
+            made = pathlib.Path(self.folder, "program.becalm").read_bytes()
+        program: Any = Program.from_bytes(made, allow_insecure=True)
         return program.cost
 
     def status(self) -> dict[str, Any]:
@@ -246,11 +249,14 @@ class Cluster:
     <becalm.Cluster: 2 processes of this machine>
     """
 
-    __slots__ = ("_choice", "_where")
+    __slots__ = ("_choice", "_service", "_where")
 
-    def __init__(self, where: str, choice: dict[str, Any]) -> None:
+    def __init__(
+        self, where: str, choice: dict[str, Any], service: tuple[str, str, str | None] | None
+    ) -> None:
         self._where = where
         self._choice = choice
+        self._service = service
 
     def map(
         self,
@@ -287,7 +293,7 @@ class Cluster:
             How often a worker is started again, and how often a chunk may kill a worker.
         folder
             The folder of the job, which must not exist. Without one a temporary folder is used,
-            which goes with the job.
+            which goes with the job. A service chooses its own.
         progress
             As for `Server.bootstrap`.
 
@@ -318,17 +324,15 @@ class Cluster:
             raise BadInput("map", "two workers, of which one checks the other", "one", remedy)
         lanes = None if chunk == "auto" else _values.count("map", "chunk", chunk)
         recorded, inputs, said = _cluster_batch.prepared(server, program, batch)
+        if self._service is not None:
+            return self._sent(server, (recorded, inputs, said), (lanes, share), progress)
         if folder is None and self._shared:
             folder = os.path.join(self._where, f"job-{os.urandom(8).hex()}")
         keep = tempfile.mkdtemp(prefix="becalm-") if folder is None else None
         place = os.fspath(folder) if folder is not None else os.path.join(str(keep), "job")
         beside = os.path.dirname(os.path.abspath(place))
         with tempfile.TemporaryDirectory(prefix=".becalm-", dir=beside) as files:
-            paths = [os.path.join(files, str(i)) for i in range(len(inputs))]
-            for x, path in zip(inputs, paths, strict=True):
-                x.save(path)
-            keys = os.path.join(files, "keys")
-            server.save(keys)
+            keys, paths = _saved(files, server, inputs)
             made = recorded.to_bytes()
             native = _native.Job.make(place, made, keys, paths, lanes, share, True)
         pathlib.Path(place, SAID).write_text(json.dumps(said), encoding="utf-8")
@@ -337,6 +341,18 @@ class Cluster:
         if keep is not None:
             weakref.finalize(job, shutil.rmtree, keep, ignore_errors=True)
         return job
+
+    def _sent(self, server: Any, prepared: Any, division: Any, progress: Progress) -> Job:
+        """A job of the service."""
+        (recorded, inputs, said), (lanes, share) = prepared, division
+        assert self._service is not None
+        with tempfile.TemporaryDirectory(prefix="becalm-") as files:
+            keys, paths = _saved(files, server, inputs)
+            made, note = recorded.to_bytes(), json.dumps(said)
+            service = self._service
+            native = _native.RemoteJob.make(service, made, keys, paths, lanes, share, note)
+        read = _cluster_batch.reader(said, native.facts()[0], server)
+        return Job(native, native.address(), read, ServiceWorkers(native), progress)
 
     def resume(
         self,
@@ -352,7 +368,7 @@ class Cluster:
         Parameters
         ----------
         folder
-            The folder of the job.
+            The folder of the job, or its address at the service.
         server
             The server, to compute with the results. CKKS needs it to read them.
         allow_insecure
@@ -384,6 +400,11 @@ class Cluster:
         [[4, 2]]
         """
         place = os.fspath(folder)
+        if self._service is not None:
+            remote = _native.RemoteJob.open(self._service, place.rsplit("/", 1)[-1])
+            Program.from_bytes(remote.program(), allow_insecure=allow_insecure)
+            read = _cluster_batch.reader(json.loads(remote.note()), remote.facts()[0], server)
+            return Job(remote, remote.address(), read, ServiceWorkers(remote), progress)
         native = _native.Job.open(place)
         # Refused here, before anything of the job is read or computed.
         program = pathlib.Path(place, "program.becalm").read_bytes()
@@ -418,6 +439,8 @@ class Cluster:
 
     def __repr__(self) -> str:
         many = self._choice["workers"]
+        if self._service is not None:
+            return f"<becalm.Cluster: the service at {self._where}>"
         if self._shared:
             return f"<becalm.Cluster: workers on {self._where}>"
         kind = "processes of this machine" if self._where == "local" else f"actors of {self._where}"
@@ -437,6 +460,8 @@ def cluster(
     backend: str = "auto",
     lease: float = 60.0,
     patience: float = 600.0,
+    token: str | None = None,
+    authorities: str | os.PathLike[str] | None = None,
 ) -> Cluster:
     """Workers for large batches.
 
@@ -444,8 +469,9 @@ def cluster(
     ----------
     where
         `"local"` for processes of this machine; `"ray"`, or an address such as
-        `"ray://head:10001"`, for actors of Ray; or a folder that machines share: jobs are made in
-        it, and others run `becalm job work` there.
+        `"ray://head:10001"`, for actors of Ray; the address of a service, such as
+        `"https://host:8443"`; or a folder that machines share: jobs are made in it, and others run
+        `becalm job work` there.
     workers
         How many, by default one for each core divided by `threads`.
     threads
@@ -456,6 +482,10 @@ def cluster(
         Seconds after which a worker that gives no sign of life loses its chunk.
     patience
         Seconds without progress after which a worker counts as hanging.
+    token
+        For a service: the token that its keeper gave you.
+    authorities
+        For a service: a file of certificates in PEM that count instead of those of the system.
 
     Returns
     -------
@@ -475,9 +505,14 @@ def cluster(
     <becalm.Cluster: 2 processes of this machine>
     """
     name = os.fspath(where)
+    remote = name.startswith(("https://", "http://"))
+    if remote != (token is not None):
+        remedy = 'pass both: becalm.cluster("https://host:8443", token=…)'
+        got = "no token" if remote else "a token alone"
+        raise BadInput("cluster", "the address of a service, and its token", got, remedy)
     ray = name == "ray" or name.startswith("ray://")
-    if not (name == "local" or ray or os.path.isdir(name)):
-        remedy = 'pass "local", "ray", "ray://…", or make the folder first'
+    if not (name == "local" or ray or remote or os.path.isdir(name)):
+        remedy = 'pass "local", "ray", "ray://…", "https://…", or make the folder first'
         raise BadInput("cluster", "a kind of workers, or a folder", name, remedy)
     if ray and importlib.util.find_spec("ray") is None:
         remedy = 'pip install "becalm[cluster]"'
@@ -491,7 +526,20 @@ def cluster(
         "lease": float(lease),
         "patience": float(patience),
     }
-    return Cluster(name, choice)
+    service = None
+    if token is not None:
+        service = (name, token, None if authorities is None else os.fspath(authorities))
+    return Cluster(name, choice, service)
+
+
+def _saved(folder: str, server: Any, inputs: list[Any]) -> tuple[str, list[str]]:
+    """Files of the keys and of the inputs."""
+    paths = [os.path.join(folder, str(i)) for i in range(len(inputs))]
+    for x, path in zip(inputs, paths, strict=True):
+        x.save(path)
+    keys = os.path.join(folder, "keys")
+    server.save(keys)
+    return keys, paths
 
 
 def _mark(files: list[bytes]) -> bytes:

@@ -1,9 +1,10 @@
-"""Workers of a job: none but those that others start, processes of this machine, actors of Ray."""
+"""Workers of a job: those that others start, those of a service, processes, actors of Ray."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import pathlib
 import shutil
@@ -56,6 +57,17 @@ class Workers:
     def last_words(self) -> str:
         """The last line of a worker that ended, or nothing."""
         return ""
+
+
+class ServiceWorkers(Workers):
+    """Workers of a service, which tries a chunk that failed again when others are done."""
+
+    def __init__(self, job: _native.RemoteJob) -> None:
+        self._job = job
+
+    def idle(self) -> bool:
+        status = json.loads(self._job.status())
+        return bool(status["failed"] or status["disputed"])
 
 
 class Processes(Workers):

@@ -15,7 +15,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn bytes(py: Python<'_>, files: Vec<Vec<u8>>) -> Vec<Py<PyBytes>> {
+pub fn bytes(py: Python<'_>, files: Vec<Vec<u8>>) -> Vec<Py<PyBytes>> {
     files.iter().map(|file| PyBytes::new(py, file).unbind()).collect()
 }
 

@@ -24,6 +24,7 @@ mod job;
 mod keys;
 mod params;
 mod program;
+mod service;
 
 use pyo3::prelude::*;
 
@@ -78,6 +79,8 @@ mod _native {
     use crate::params::{Params, scheme_of};
     #[pymodule_export]
     use crate::program::{Program, Table};
+    #[pymodule_export]
+    use crate::service::RemoteJob;
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
