@@ -26,7 +26,9 @@ class Calls(Protocol[N]):
     def rotate(self, x: N, by: int, /) -> N: ...
     def rotate_many(self, x: N, by: Sequence[int], /) -> list[N]: ...
     def sum(self, x: N, size: int, /) -> N: ...
-    def polynomial(self, x: N, coefficients: Sequence[float], /) -> N: ...
+    def polynomial(
+        self, x: N, coefficients: Sequence[float], factor: float = 1.0, offset: float = 0.0, /
+    ) -> N: ...
     def conjugate(self, x: N, /) -> N: ...
 
 
@@ -373,9 +375,7 @@ class Computes(Generic[V, N]):
             wanted = f"a ciphertext at level {found.depth} or above for degree {found.degree}"
             got, remedy = f"level {native.level}", f"{self._upwards()}, or lower the degree"
             raise BadInput("polynomial", wanted, got, remedy)
-        at = x if found.factor == 1 else x * found.factor
-        at = at + found.offset if found.offset else at
-        return self._vector(self._calls.polynomial(at._native, found.coefficients), x.real)
+        return self._vector(self._calls.polynomial(native, *found), x.real)
 
     def conjugate(self, x: V) -> V:
         """The complex conjugate of every value.
