@@ -360,9 +360,7 @@ class Computes(Generic[V, N]):
             wanted = f"a ciphertext at level {found.depth} or above for degree {found.degree}"
             got, remedy = f"level {native.level}", f"{self._upwards()}, or lower the degree"
             raise BadInput("polynomial", wanted, got, remedy)
-        at = x if found.factor == 1 else x * found.factor
-        at = at + found.offset if found.offset else at
-        return self._vector(self._calls.polynomial(at._native, found.coefficients), x.real)
+        return self._vector(self._calls.polynomial(native, *found), x.real)
 
     def conjugate(self, x: V) -> V:
         """The complex conjugate of every value.

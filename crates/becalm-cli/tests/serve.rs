@@ -3,7 +3,7 @@
 
 use becalm::cipher::Lwe;
 use becalm::cipher::file::Trust;
-use becalm::job::Plan;
+use becalm::job::Parts;
 use becalm_serve::{Client, RemoteJob};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -89,8 +89,8 @@ impl Folder {
         Served { child, address: said["address"].as_str().unwrap().to_string() }
     }
 
-    fn plan(&self, chunk: usize) -> Plan {
-        Plan {
+    fn parts(&self, chunk: usize) -> Parts {
+        Parts {
             program: std::fs::read(self.0.join("job/program.becalm")).unwrap(),
             keys: self.0.join("evaluation.becalm"),
             slot_keys: vec![],
@@ -118,12 +118,12 @@ fn a_service_that_is_killed_loses_nothing() {
     let served = f.serve("--listen 127.0.0.1:0");
     let port = served.address.rsplit(':').next().unwrap().to_string();
     let client = Client::new(&served.address, TOKEN, None).unwrap();
-    let first = client.make(&f.plan(4), "first").unwrap();
+    let first = client.make(&f.parts(4), "first").unwrap();
     first.wait(0).unwrap();
     std::thread::scope(|scope| {
         let asks = scope.spawn(|| {
             let jobs: Vec<RemoteJob> =
-                (0..3).map(|i| client.make(&f.plan(8), &i.to_string()).unwrap()).collect();
+                (0..3).map(|i| client.make(&f.parts(8), &i.to_string()).unwrap()).collect();
             jobs.iter().for_each(|job| f.same(job));
         });
         let mut served = served;
@@ -142,7 +142,7 @@ fn a_service_that_is_killed_loses_nothing() {
 fn a_service_that_is_stopped_gives_its_chunk_back_and_ends_well() {
     let f = Folder::new("stopped", 400);
     let mut served = f.serve("--listen 127.0.0.1:0");
-    let job = Client::new(&served.address, TOKEN, None).unwrap().make(&f.plan(100), "").unwrap();
+    let job = Client::new(&served.address, TOKEN, None).unwrap().make(&f.parts(100), "").unwrap();
     let place = f.0.join("served/alice/jobs").join(job.id());
     while files(&place.join("claims")) + files(&place.join("out")) == 0 {
         std::thread::sleep(Duration::from_millis(1));

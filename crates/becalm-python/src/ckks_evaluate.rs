@@ -176,15 +176,18 @@ impl CkksKeys {
         Ok(CkksCiphertext(made.remove(0)))
     }
 
-    /// Σ c_i·T_i of the slots, at the scale of the level that is left.
+    /// Σ c_i·T_i(factor·x + offset) of the slots, at the scale of the level that is left.
+    #[pyo3(signature = (x, coefficients, factor=1.0, offset=0.0))]
     fn polynomial(
         &self,
         py: Python<'_>,
         x: &CkksCiphertext,
         coefficients: Vec<f64>,
+        factor: f64,
+        offset: f64,
     ) -> PyResult<CkksCiphertext> {
         self.with(&[&x.0], true)
-            .one(py, "polynomial", |p, r| polynomial(p, r[0], coefficients))
+            .one(py, "polynomial", |p, r| polynomial(p, r[0], coefficients, factor, offset))
             .map(CkksCiphertext)
     }
 

@@ -221,10 +221,17 @@ impl CkksProgram {
         self.one(&[x], 1, |p, r| matrix.record(p, r[0]))
     }
 
-    /// Σ c_i·T_i of the slots.
-    fn polynomial(&self, x: &CkksRegister, coefficients: Vec<f64>) -> PyResult<CkksRegister> {
-        let depth = Chebyshev(coefficients.clone()).depth();
-        self.one(&[x], depth, |p, r| polynomial(p, r[0], coefficients))
+    /// Σ c_i·T_i(factor·x + offset) of the slots.
+    #[pyo3(signature = (x, coefficients, factor=1.0, offset=0.0))]
+    fn polynomial(
+        &self,
+        x: &CkksRegister,
+        coefficients: Vec<f64>,
+        factor: f64,
+        offset: f64,
+    ) -> PyResult<CkksRegister> {
+        let depth = Chebyshev(coefficients.clone()).depth() + usize::from(factor != 1.0);
+        self.one(&[x], depth, |p, r| polynomial(p, r[0], coefficients, factor, offset))
     }
 
     /// The complex conjugate of every slot.
