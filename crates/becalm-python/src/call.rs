@@ -8,6 +8,7 @@ use std::any::Any;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -146,9 +147,9 @@ impl<W: Write> Write for Watched<'_, W> {
 pub fn supervised<T: Send>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,
-    work: impl FnOnce(&Watch) -> becalm::Result<T> + Send,
+    work: impl FnOnce(&Arc<Watch>) -> becalm::Result<T> + Send,
 ) -> PyResult<T> {
-    let (watch, progress) = (Watch::default(), progress.as_ref());
+    let (watch, progress) = (Arc::new(Watch::default()), progress.as_ref());
     let (watch, mut raised) = (&watch, None);
     let outcome = py.detach(|| {
         std::thread::scope(|scope| {

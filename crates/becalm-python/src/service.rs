@@ -1,10 +1,10 @@
 //! Jobs of a service, through its client.
 
-use crate::call::supervised;
+use crate::call::{Watch, supervised};
 use crate::ciphertext::trust;
 use crate::job::bytes;
-use becalm::job::{GoOn, Plan, Scheme};
-use becalm_serve::Client;
+use becalm::job::{Parts, Scheme};
+use becalm_serve::{Client, GoOn};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
@@ -17,17 +17,18 @@ const WAIT: usize = 2;
 #[pyclass(frozen, module = "becalm._native")]
 pub struct RemoteJob(becalm_serve::RemoteJob);
 
+fn go_on(watch: &Arc<Watch>) -> GoOn {
+    let watch = watch.clone();
+    Arc::new(move || watch.step(0, 0).is_continue())
+}
+
 /// Work of a client, which stops when the caller does.
 fn asked<T: Send>(
     py: Python<'_>,
     client: Client,
     work: impl FnOnce(Client) -> becalm::Result<T> + Send,
 ) -> PyResult<T> {
-    supervised(py, None, |watch| {
-        let watch = watch.clone();
-        let go_on: GoOn = Arc::new(move || watch.wanted());
-        work(client.asking(go_on))
-    })
+    supervised(py, None, |watch| work(client.asking(go_on(watch))))
 }
 
 impl RemoteJob {
@@ -36,10 +37,7 @@ impl RemoteJob {
         py: Python<'_>,
         work: impl FnOnce(&becalm_serve::RemoteJob) -> becalm::Result<T> + Send,
     ) -> PyResult<T> {
-        supervised(py, None, |watch| {
-            let watch = watch.clone();
-            work(&self.0.clone().asking(Arc::new(move || watch.wanted())))
-        })
+        supervised(py, None, |watch| work(&self.0.clone().asking(go_on(watch))))
     }
 }
 
@@ -64,10 +62,10 @@ impl RemoteJob {
         note: &str,
     ) -> PyResult<RemoteJob> {
         let (slot_keys, trust) = (vec![], trust(true, None));
-        let plan = Plan { program, keys, slot_keys, inputs, chunk, verify, trust };
+        let parts = Parts { program, keys, slot_keys, inputs, chunk, verify, trust };
         let (address, token, authorities) = service;
         let client = client(&address, &token, authorities)?;
-        asked(py, client, |client| client.make(&plan, note)).map(RemoteJob)
+        asked(py, client, |client| client.make(&parts, note)).map(RemoteJob)
     }
 
     /// Opens a job of a service by its name.
