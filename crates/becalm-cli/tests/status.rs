@@ -180,3 +180,24 @@ fn the_threads_of_ckks_are_those_of_its_machine() {
     assert_eq!(said.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&said.stderr).contains("wanted a machine that runs CKKS"));
 }
+
+/// The file that cannot be decrypted is named: one under another key, and one that is no key.
+#[test]
+fn a_file_that_cannot_be_decrypted_is_named() {
+    let folder = std::env::temp_dir().join(format!("becalm-status-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let keys = "keygen --params toy_1_1 --allow-insecure";
+    for line in [
+        keys,
+        &format!("{keys} --secret other.becalm --evaluation e.becalm"),
+        "encrypt --values 3,1 -o x.becalm --allow-insecure",
+    ] {
+        assert!(run_in(&folder, line).status.success(), "{line}");
+    }
+    for secret in ["other.becalm", "x.becalm"] {
+        let out = run_in(&folder, &format!("decrypt x.becalm --secret {secret} --allow-insecure"));
+        let says = String::from_utf8_lossy(&out.stderr);
+        assert!(!out.status.success() && says.contains("x.becalm"), "{says}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -22,7 +22,7 @@ pub struct Request {
     /// Keys between slots, in the order in which the program names its maps.
     #[serde(default)]
     pub slot_keys: Vec<Digest>,
-    /// The inputs, in the order of [`Plan::inputs`](becalm::job::Plan::inputs).
+    /// The inputs, in the order of [`Parts::inputs`](becalm::job::Parts::inputs).
     pub inputs: Vec<Digest>,
     /// Lanes of a chunk; none lets the service choose.
     #[serde(default)]

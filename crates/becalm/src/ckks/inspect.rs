@@ -105,9 +105,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
         scale: claim(&header, "scale")?,
         slots: claim(&header, "slots")?,
         error: claim(&header, "error")?,
-        integers: claim(&header, "integer_bits")?
-            .zip(claim(&header, "count")?)
-            .map(|(bits, count)| Integers { bits, count }),
+        integers: integers(&header)?,
         values: header.metadata.get("values").map(|text| text.chars().take(32).collect()),
         party: claim(&header, "party")?,
         parties: claim(&header, "parties")?,
@@ -119,6 +117,12 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
         // That is part of its form.
         whole_bytes: Some(bytes),
     }))
+}
+
+/// Packed integers: how many and of how many bits.
+fn integers(header: &Header) -> Result<Option<Integers>> {
+    let (bits, count) = (claim(header, "integer_bits")?, claim(header, "count")?);
+    Ok(bits.zip(count).map(|(bits, count)| Integers { bits, count }))
 }
 
 /// An entry that keys do not have.

@@ -199,7 +199,8 @@ impl CkksParams {
 
 /// Refuses a name that no set of CKKS has, with those there are. Toys are offered to who asks for a toy.
 fn unknown_of_ckks(name: &str) -> Error {
-    if let Some(refused) = family(name).or_else(|| older(name)) {
+    let names = CkksParams::all().iter().map(|p| p.name);
+    if let Some(refused) = family(name, names).or_else(|| older(name)) {
         return refused;
     }
     let kind = if name.contains("toy") { Kind::Toy } else { Kind::Standard };
@@ -213,11 +214,9 @@ fn unknown_of_ckks(name: &str) -> Error {
     Error::wrong_params("choose parameters", wanted, repeated(name), remedy)
 }
 
-/// Refuses a common beginning of several names, such as `ckks`, and lists these names; none for another beginning.
-fn family(name: &str) -> Option<Error> {
+/// Refuses a common beginning of several of these names, such as `ckks`, and lists them; none for another beginning.
+fn family<'a>(name: &str, all: impl Iterator<Item = &'a str>) -> Option<Error> {
     const FEW: usize = 24;
-    let tfhe = TABLE.iter().map(|p| &*p.name);
-    let all = tfhe.chain(CkksParams::all().iter().map(|p| p.name));
     let begins = |n: &&str| n.strip_prefix(name).is_some_and(|rest| rest.starts_with('_'));
     let of: Vec<&str> = all.filter(begins).collect();
     let few: Vec<String> = of.iter().take(FEW).map(|n| format!("`{n}`")).collect();
@@ -255,7 +254,9 @@ fn repeated(name: &str) -> String {
 
 /// Refuses a name that neither scheme has, with the names that are near it.
 pub(super) fn unknown(name: &str) -> Error {
-    if let Some(refused) = family(name).or_else(|| older(name)) {
+    let tfhe = TABLE.iter().map(|p| &*p.name);
+    let names = tfhe.chain(CkksParams::all().iter().map(|p| p.name));
+    if let Some(refused) = family(name, names).or_else(|| older(name)) {
         return refused;
     }
     // Toys are offered to who asks for a toy.
