@@ -52,6 +52,27 @@ struct Bench {
     }
 };
 
+// A reset of one clock, the shortest there is. What a unit did before must leave nothing behind.
+template <class B> void reset(B &b) {
+    b.top.reset = 1;
+    b.clock();
+    b.top.reset = 0;
+}
+
+// Numbers that look random, the same in every run.
+struct Random {
+    uint64_t state = 88172645463325252ull;
+    uint64_t below(uint64_t bound) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        return state % bound;
+    }
+};
+
+// How often a bench stops its unit at a random moment with a reset: its second argument.
+inline uint64_t aborts(int count, char **values) { return count > 2 ? strtoull(values[2], nullptr, 10) : 0; }
+
 // Word i of a port of any width.
 template <class Port> void set(Port &port, size_t i, uint64_t word) { memcpy(reinterpret_cast<char *>(&port) + 8 * i, &word, 8); }
 template <class Port> uint64_t get(const Port &port, size_t i) {

@@ -36,4 +36,42 @@ module delay #(
     end
   endgenerate
 endmodule
+
+// Low after a reset until what enters a pipe of DEPTH clocks after it has come to the end.
+module fresh #(
+    parameter DEPTH = 1
+) (
+    input  wire clk,
+    input  wire reset,
+    output wire out
+);
+  generate
+    if (DEPTH == 0) begin : g_always
+      assign out = 1'b1;
+    end else begin : g_count
+      localparam BITS = $clog2(DEPTH + 1);
+      reg [BITS-1:0] age = 0;
+      assign out = age == BITS'(DEPTH);
+      always @(posedge clk) age <= reset ? {BITS{1'b0}} : age + BITS'(!out);
+    end
+  endgenerate
+endmodule
+
+// A delay of signals that begin or end something: none that entered before a reset comes out. A ring in memory cannot be
+// cleared in one clock, so its outputs are held low instead.
+module delay_control #(
+    parameter WIDTH = 1,
+    parameter DEPTH = 1
+) (
+    input  wire             clk,
+    input  wire             reset,
+    input  wire [WIDTH-1:0] in,
+    output wire [WIDTH-1:0] out
+);
+  wire valid;
+  wire [WIDTH-1:0] late;
+  delay #(.WIDTH(WIDTH), .DEPTH(DEPTH)) ring (.clk(clk), .in(in), .out(late));
+  fresh #(.DEPTH(DEPTH)) since_reset (.clk(clk), .reset(reset), .out(valid));
+  assign out = late & {WIDTH{valid}};
+endmodule
 `default_nettype wire

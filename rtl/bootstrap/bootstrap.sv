@@ -209,8 +209,8 @@ module bootstrap #(
           .clk(clk), .a(product_late[64*l+:64]), .b(old[64*l+:64]), .sum(sum[64*l+:64]), .difference());
     end
   endgenerate
-  delay #(.WIDTH(1), .DEPTH(8)) to_digits (
-      .clk(clk), .in(running && phase == LOOP && row == 0), .out(digits_start));
+  delay_control #(.DEPTH(8)) to_digits (
+      .clk(clk), .reset(reset), .in(running && phase == LOOP && row == 0), .out(digits_start));
   external_product #(.LOGN(LOGN), .LOGT(LOGT), .K(K), .LEVEL(LEVEL)) multiply (
       .clk(clk), .reset(reset), .start(digits_start), .digits(digits), .key_start(key_start), .key_poly(key_poly),
       .key_row(key_row), .key(key_words), .out_start(product_start), .out(product));
@@ -253,14 +253,14 @@ module bootstrap #(
       if (product_ends) product_slot <= {1'b0, product_slot} + 1'b1 == count ? 0 : product_slot + 1'b1;
     end
   end
-  delay #(.WIDTH(2), .DEPTH(3)) to_written (
-      .clk(clk), .in({product_last && product_poly == 0, product_ends}), .out({first_written, job_written}));
-  delay #(.WIDTH(PLACE + 1), .DEPTH(3)) to_write (
-      .clk(clk),
+  delay_control #(.WIDTH(2), .DEPTH(3)) to_written (
+      .clk(clk), .reset(reset), .in({product_last && product_poly == 0, product_ends}), .out({first_written, job_written}));
+  delay_control #(.WIDTH(PLACE + 1), .DEPTH(3)) to_write (
+      .clk(clk), .reset(reset),
       .in(phase == TURN ? {running, slot, poly, row} : {product_valid && phase == LOOP, product_at}),
       .out({write, write_at}));
-  delay #(.WIDTH(SLOT + 2), .DEPTH(3)) to_out (
-      .clk(clk), .in({running && phase == TAKE, slot, last_of_job}), .out({out_valid, out_slot, out_last}));
+  delay_control #(.WIDTH(SLOT + 2), .DEPTH(3)) to_out (
+      .clk(clk), .reset(reset), .in({running && phase == TAKE, slot, last_of_job}), .out({out_valid, out_slot, out_last}));
   assign out_words = turned;
 endmodule
 `default_nettype wire

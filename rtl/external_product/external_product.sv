@@ -34,7 +34,7 @@ module external_product #(
   generate
     for (i = 0; i < LEVEL; i = i + 1) begin : g_forward
       ntt #(.LOGN(LOGN), .LOGT(LOGT), .INVERSE(0)) transform (
-          .clk(clk), .start(start), .in(digits[64*T*i+:64*T]), .out_start(starts[i]), .out(values[64*T*i+:64*T]));
+          .clk(clk), .reset(reset), .start(start), .in(digits[64*T*i+:64*T]), .out_start(starts[i]), .out(values[64*T*i+:64*T]));
     end
   endgenerate
 
@@ -55,8 +55,8 @@ module external_product #(
 
   wire first, last_start;
   delay #(.WIDTH(1), .DEPTH(ADDED)) to_first (.clk(clk), .in(key_poly == 0), .out(first));
-  delay #(.WIDTH(1), .DEPTH(ADDED + 2)) to_last (
-      .clk(clk), .in(from_start && key_poly == ($clog2(K + 1))'(K)), .out(last_start));
+  delay_control #(.DEPTH(ADDED + 2)) to_last (
+      .clk(clk), .reset(reset), .in(from_start && key_poly == ($clog2(K + 1))'(K)), .out(last_start));
 
   // Column c of the sum leaves c polynomials after column 0.
   wire [K:0] leaves;
@@ -67,7 +67,7 @@ module external_product #(
   wire [64*T*(K+1)-1:0] late;
   generate
     for (c = 0; c <= K; c = c + 1) begin : g_column
-      delay #(.WIDTH(1), .DEPTH(c * M)) to_leave (.clk(clk), .in(last_start), .out(leaves[c]));
+      delay_control #(.DEPTH(c * M)) to_leave (.clk(clk), .reset(reset), .in(last_start), .out(leaves[c]));
       wire [64*T-1:0] total;
       for (l = 0; l < T; l = l + 1) begin : g_lane
         // The products of all levels, added in a tree.
@@ -108,6 +108,6 @@ module external_product #(
     for (n = 0; n <= K; n = n + 1) leaving = leaving | (late[64*T*n+:64*T] & {(64 * T) {choice[n]}});
   end
   ntt #(.LOGN(LOGN), .LOGT(LOGT), .INVERSE(1)) back (
-      .clk(clk), .start(|leaves), .in(leaving), .out_start(out_start), .out(out));
+      .clk(clk), .reset(reset), .start(|leaves), .in(leaving), .out_start(out_start), .out(out));
 endmodule
 `default_nettype wire

@@ -124,9 +124,9 @@ module key_switch #(
   wire go4, first4, pop4, go8, first7;
   wire [AT-1:0] at7, at8;
   wire [AT-1:0] at = {slot[SLOT-1:0], word};
-  delay #(.WIDTH(3), .DEPTH(4)) to4 (
-      .clk(clk), .in({go, row == 0 && lane == 0, go && last_slot}), .out({go4, first4, pop4}));
-  delay #(.WIDTH(1), .DEPTH(4)) to8 (.clk(clk), .in(go4), .out(go8));
+  delay_control #(.WIDTH(3), .DEPTH(4)) to4 (
+      .clk(clk), .reset(reset), .in({go, row == 0 && lane == 0, go && last_slot}), .out({go4, first4, pop4}));
+  delay_control #(.DEPTH(4)) to8 (.clk(clk), .reset(reset), .in(go4), .out(go8));
   delay #(.WIDTH(1), .DEPTH(3)) first_to7 (.clk(clk), .in(first4), .out(first7));
   delay #(.WIDTH(AT), .DEPTH(7)) at_to7 (.clk(clk), .in(at), .out(at7));
   delay #(.WIDTH(AT), .DEPTH(1)) at_to8 (.clk(clk), .in(at7), .out(at8));
@@ -195,7 +195,7 @@ module key_switch #(
           .clk(clk), .lo(positive[63:0]), .mid(positive[95:64]), .top(64'b0), .y(out_words[64*l+:64]));
     end
   endgenerate
-  delay #(.WIDTH(2), .DEPTH(5)) to_out (
-      .clk(clk), .in({leaves, leaves && last_word}), .out({out_valid, out_last}));
+  delay_control #(.WIDTH(2), .DEPTH(5)) to_out (
+      .clk(clk), .reset(reset), .in({leaves, leaves && last_word}), .out({out_valid, out_last}));
 endmodule
 `default_nettype wire

@@ -63,12 +63,12 @@ module linear #(
   // Clock 12: the product; clock 14: the sum.
   wire valid11, first11, last11, valid12, first12, last12, valid14, last14;
   wire [ROW-1:0] row11, row12, row14;
-  delay #(.WIDTH(ROW + 3), .DEPTH(11)) to11 (
-      .clk(clk), .in({in_valid, term[65], term[64], row}), .out({valid11, first11, last11, row11}));
-  delay #(.WIDTH(ROW + 3), .DEPTH(1)) to12 (
-      .clk(clk), .in({valid11, first11, last11, row11}), .out({valid12, first12, last12, row12}));
-  delay #(.WIDTH(ROW + 2), .DEPTH(2)) to14 (
-      .clk(clk), .in({valid12, last12, row12}), .out({valid14, last14, row14}));
+  delay_control #(.WIDTH(ROW + 3), .DEPTH(11)) to11 (
+      .clk(clk), .reset(reset), .in({in_valid, term[65], term[64], row}), .out({valid11, first11, last11, row11}));
+  delay_control #(.WIDTH(ROW + 3), .DEPTH(1)) to12 (
+      .clk(clk), .reset(reset), .in({valid11, first11, last11, row11}), .out({valid12, first12, last12, row12}));
+  delay_control #(.WIDTH(ROW + 2), .DEPTH(2)) to14 (
+      .clk(clk), .reset(reset), .in({valid12, last12, row12}), .out({valid14, last14, row14}));
   wire [64*T-1:0] product, so_far, sum;
   memory #(.WIDTH(64 * T), .DEPTH(1 << ROW)) sums (
       .clk(clk), .write(valid14), .write_at(row14), .in(sum), .read_at(row11), .out(so_far));

@@ -1,16 +1,15 @@
-// Ciphertexts one word a clock, with pauses.
+// Ciphertexts one word a clock, with pauses. A reset stops some of them at a random word; they are sent again.
 #include "bench.hpp"
 
 int main(int, char **argv) {
     Bench b(argv[1]);
     const size_t size = DIMENSION + 1;
-    b.top.reset = 1;
-    for (int i = 0; i < 4; i++) b.clock();
-    b.top.reset = 0;
+    reset(b);
+    Random random;
     std::vector<uint64_t> wanted;
-    size_t got = 0, sent = 0, total = b.words.size() / 2;
+    size_t got = 0, sent = 0, total = b.words.size() / 2, resets = 0, last = total;
     while (got < total && b.clocks < 100 * total) {
-        bool sending = sent < total && b.clocks % 7 != 0;
+        const bool sending = sent < total && b.clocks % 7 != 0;
         b.top.valid = sending;
         b.top.body = sent % size == DIMENSION;
         if (sending) {
@@ -21,6 +20,18 @@ int main(int, char **argv) {
         }
         b.clock();
         if (b.top.out_valid) { b.expect(b.top.exponent, wanted[got], "exponent", got); got++; }
+        // The words of the ciphertext so far are forgotten, those in the pipe too.
+        const size_t whole = sent / size;
+        if (sent % size != 0 && got / size == whole && whole != last && random.below(2 * size) == 0) {
+            b.top.valid = 0;
+            reset(b);
+            sent = got = whole * size;
+            wanted.resize(sent);
+            last = whole;
+            resets++;
+        }
     }
-    return b.report() || got != total;
+    char note[40];
+    snprintf(note, sizeof note, ", %zu resets", resets);
+    return b.report(note) || got != total;
 }

@@ -2,7 +2,8 @@
 // N/T clocks a polynomial, polynomials back to back. `start` marks a polynomial's first clock.
 // Coefficients: lane l at clock t holds number l·N/T + t. Values, in the order of the tree (plan.svh): lane l at clock t
 // holds number 2·(⌊l/2⌋·N/T + t) + l mod 2. Memory N − T words; multipliers T·⌈(log2 N − 5)/6⌉ (none at N <= 32).
-// Latency N/T − 1 + 7·log2 N + 13·⌈(log2 N − 5)/6⌉.
+// Latency N/T − 1 + 7·log2 N + 13·⌈(log2 N − 5)/6⌉. A polynomial that began before a reset leaves no `out_start`; inside, a
+// later start overrules an earlier one, so that nothing else need be cleared.
 `default_nettype none
 module ntt #(
     parameter LOGN = 10,
@@ -10,6 +11,7 @@ module ntt #(
     parameter INVERSE = 0
 ) (
     input  wire                   clk,
+    input  wire                   reset,
     input  wire                   start,
     input  wire [64*(1<<LOGT)-1:0] in,
     output wire                   out_start,
@@ -48,6 +50,8 @@ module ntt #(
     end
   endgenerate
   assign out = g_step[LOGN-1].to;
-  assign out_start = g_step[LOGN-1].to_start;
+  wire valid;
+  fresh #(.DEPTH(M - 1 + 7 * LOGN + 13 * (LOGN / 6))) since_reset (.clk(clk), .reset(reset), .out(valid));
+  assign out_start = g_step[LOGN-1].to_start && valid;
 endmodule
 `default_nettype wire

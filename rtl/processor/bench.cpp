@@ -1,5 +1,6 @@
 // Programs in memory: a compiled adder, whose results and clocks must be what the library says; the same with a memory that
-// stalls at random; and damaged programs, which must be refused with the word and the reason. Of several adders side by side
+// stalls at random and brings keys late; damaged programs, which must be refused with the word and the reason; and programs
+// that a reset stops at a random moment, each before a whole one. Of several adders side by side
 // also what the model says of its units: how long the big ones work, and that one hides the other.
 #include "bench.hpp"
 #include <deque>
@@ -10,13 +11,9 @@ struct Memory {
     std::vector<uint64_t> words;
     uint64_t beats[16] = {0};
     bool stalls = false;
-    uint64_t random = 88172645463325252ull;
+    Random random;
     bool stalled() {
-        if (!stalls) return false;
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        return random % 4 == 0;
+        return stalls && random.below(4) == 0;
     }
     uint64_t &at(uint64_t address) {
         if (address % 8 || address / 8 >= words.size()) { fprintf(stderr, "no memory at %lx\n", address); exit(2); }
@@ -27,8 +24,8 @@ struct Memory {
 struct Read {
     struct Burst { uint64_t from, address, beats; };
     std::deque<Burst> asked;
-    void ask(uint64_t now, bool valid, uint64_t address, uint64_t beats) {
-        if (valid) asked.push_back({now + LATENCY, address, beats});
+    void ask(uint64_t now, bool valid, uint64_t address, uint64_t beats, uint64_t late) {
+        if (valid) asked.push_back({now + LATENCY + late, address, beats});
     }
     template <class Port> bool give(Memory &memory, uint64_t now, Port &port, size_t width, uint64_t &count) {
         if (asked.empty() || asked.front().from > now || memory.stalled()) return false;
@@ -56,6 +53,8 @@ struct Write {
     }
 };
 
+// Keys that stall come up to this much later, a few steps of a batch.
+constexpr uint64_t LATE = 2048;
 struct Run { uint64_t clocks, status, offset, switching, bootstrapping, both, first, last; };
 
 #define READS(X) X(0, fetch, 1) X(1, linear, T) X(2, switch, T) X(3, switch_key, KS_LEVEL * T / KS_BEATS) X(4, table, T) \
@@ -67,9 +66,7 @@ Run run(Bench &b, Memory &memory, uint64_t program, uint64_t words, uint64_t slo
     auto &top = b.top;
     Read reads[7];
     Write writes[3];
-    top.reset = 1;
-    for (int i = 0; i < 40; i++) b.clock();
-    top.reset = 0;
+    reset(b);  // the memory forgets with it what was asked
     top.program_address = program;
     top.program_words = words;
     top.slots = slots;
@@ -87,7 +84,8 @@ Run run(Bench &b, Memory &memory, uint64_t program, uint64_t words, uint64_t slo
         READS(BEFORE)
         WRITES(BEFORE_WRITE)
         top.eval();
-#define AFTER(i, name, width) reads[i].ask(now, top.name##_valid && top.name##_ready, top.name##_address, top.name##_beats);
+#define AFTER(i, name, width) reads[i].ask(now, top.name##_valid && top.name##_ready, top.name##_address, top.name##_beats, \
+        memory.stalls && (i == 3 || i == 6) ? memory.random.below(LATE) : 0);
 #define AFTER_WRITE(i, name) writes[i].take(memory, now, top.name##_write_valid && top.name##_write_ready, \
         top.name##_write_address, top.name##_write_words, top.name##_write_strobe, top.name##_write_last);
         READS(AFTER)
@@ -106,14 +104,23 @@ Run run(Bench &b, Memory &memory, uint64_t program, uint64_t words, uint64_t slo
             printf("%lu: switch %d bootstrap %d\n", now, top.switch_busy, top.bootstrap_busy);
         }
     }
-    if (!top.done) printf("no end after %lu clocks\n", limit);
     r.status = top.done ? top.status : 255;
     r.offset = top.offset;
     return r;
 }
 
-int main(int, char **argv) {
-    Bench b(argv[1]);
+// Compares the memory with the results, which begin at record `from` of the vectors.
+void check(Bench &b, Memory &memory, size_t from) {
+    b.at = from;
+    while (b.more()) {
+        uint64_t address = b.next(), count = b.next();
+        const uint64_t *wanted = b.take(count);
+        for (uint64_t i = 0; i < count; i++) b.expect(memory.at(address + 8 * i), wanted[i], "word", address / 8 + i);
+    }
+}
+
+int main(int count, char **values) {
+    Bench b(values[1]);
     Memory memory;
     const uint64_t program = b.next(), words = b.next(), slots = b.next(), clocks = b.next();
     const uint64_t switching = b.next(), bootstrapping = b.next(), both = b.next(), size = b.next();
@@ -158,15 +165,22 @@ int main(int, char **argv) {
                 b.wrong++;
             }
         }
-        b.at = from;
-        while (b.more()) {
-            uint64_t address = b.next(), count = b.next();
-            const uint64_t *wanted = b.take(count);
-            for (uint64_t i = 0; i < count; i++) b.expect(memory.at(address + 8 * i), wanted[i], "word", address / 8 + i);
-        }
+        check(b, memory, from);
     }
-    char note[200];
-    snprintf(note, sizeof note, ", %lu for the program; key switch busy %lu, bootstrap %lu, both %lu, bootstraps within %lu", first.clocks,
-             first.switching, first.bootstrapping, first.both, first.last - first.first + 1);
+    const uint64_t times = aborts(count, values);
+    memory.stalls = false;
+    Random random;
+    for (uint64_t i = 0; i < times; i++) {
+        memory.words.assign(image, image + size);
+        run(b, memory, program, words, slots, 1 + random.below(clocks));
+        memory.words.assign(image, image + size);
+        Run r = run(b, memory, program, words, slots, 2 * clocks);
+        b.expect(r.status, 0, "status behind reset", i);
+        b.expect(r.clocks, clocks, "clocks behind reset", i);
+        check(b, memory, from);
+    }
+    char note[240];
+    snprintf(note, sizeof note, ", %lu for the program; key switch busy %lu, bootstrap %lu, both %lu, bootstraps within %lu; %lu resets", first.clocks,
+             first.switching, first.bootstrapping, first.both, first.last - first.first + 1, times);
     return b.report(note);
 }

@@ -55,6 +55,7 @@ module switch_port #(
 
   reg active, reading;
   reg [SLOT:0] count, written;
+  reg [WORD-1:0] word;
   reg [SLOT-1:0] asking, writing;
   wire key_pop, core_idle;
   assign batch_take = !active && batch_valid;
@@ -64,7 +65,6 @@ module switch_port #(
   assign read_valid = reading;
   assign read_address = slots + (64'(entry_src) << STRIDE_LOG);
   assign write_address = slots + (64'(entry_dst) << STRIDE_LOG) + (64'(word) << (LOGT + 3));
-  reg [WORD-1:0] word;
   wire moved = write_valid && write_ready;
   assign write_last = word == WORD'(WIDE - 1);
   assign write_strobe = write_last ? T'((1 << (DIMENSION % T + 1)) - 1) : {T{1'b1}};
