@@ -66,7 +66,12 @@ Run run(Bench &b, Memory &memory, uint64_t program, uint64_t words, uint64_t slo
     auto &top = b.top;
     Read reads[7];
     Write writes[3];
-    reset(b);  // the memory forgets with it what was asked
+    // The memory forgets with the reset what it was asked for.
+    reset(b);
+#define FORGET(i, name, width) top.name##_in_valid = 0;
+#define FORGET_WRITE(i, name) top.name##_written = 0;
+    READS(FORGET)
+    WRITES(FORGET_WRITE)
     top.program_address = program;
     top.program_words = words;
     top.slots = slots;
