@@ -40,6 +40,7 @@ DONE = (
     *("becalm.circuit", "becalm.aes", "becalm.doctor", "becalm.errors"),
     *(f"becalm.{module}" for module in CKKS),
     "becalm._packed",
+    "becalm._packed_integers",
     "becalm._cluster",
     *("becalm._desilo", "becalm._desilo_arithmetic", "becalm._desilo_matrices"),
     *("becalm._desilo_files", "becalm._desilo_key_files"),
@@ -77,6 +78,13 @@ def of_packed():
     return {"becalm": becalm, "secret": secret, "server": server, "packed": packed}
 
 
+def of_packed_integers():
+    """The names that the examples of whole packed integers use."""
+    secret, server = becalm.keygen("ckks_toy_table_5", allow_insecure=True, progress=False)
+    whole = becalm.uint(8).encrypt(secret, [200, 3], packed=True)
+    return {"becalm": becalm, "secret": secret, "server": server, "whole": whole}
+
+
 def of_desilo(bootstraps):
     """The names that the examples of an engine use."""
     engine = desilo.ToyEngine(**({"use_bootstrap": True} if bootstraps else {"slot_count": 4}))
@@ -94,6 +102,8 @@ def known_names(module):
         return of_desilo(name in ("desilo", "_desilo_bootstraps"))
     if name == "_packed":
         return of_packed()
+    if name == "_packed_integers":
+        return of_packed_integers()
     return of_ckks() if name in CKKS else of_tfhe()
 
 
@@ -107,8 +117,8 @@ def source(module):
     name = module.rpartition(".")[2]
     if "desilo" in name:
         return f"desilo {name in ('desilo', '_desilo_bootstraps')}"
-    if name == "_packed":
-        return "packed"
+    if name in ("_packed", "_packed_integers"):
+        return name
     return "ckks" if name in CKKS else "tfhe"
 
 

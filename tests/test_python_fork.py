@@ -54,6 +54,7 @@ def world(tmp_path_factory):
     made.packed = becalm.keygen("ckks_toy_12", bootstrap=None, rotations=[1], compact=True, **TOY)
     made.large = becalm.keygen("ckks_toy_13", bootstrap="large", **TOY)
     made.tables = becalm.keygen("ckks_toy_table_4", **TOY)
+    made.digits = becalm.keygen("ckks_toy_table_5", **TOY)
     made.values = made.rng.uniform(-0.5, 0.5, 16)
     made.x = made.small.secret.encrypt(made.values)
     for name in ("small", "packed", "large"):
@@ -124,9 +125,11 @@ def packed_integers(w):
     assert secret.decrypt(server.lookup(y, lambda m: 15 - m)).tolist() == [5, 10, 15]
     public = secret.public_key().encrypt_packed([1, 2], bits=2)
     assert secret.decrypt(public).tolist() == [1, 2]
-    assert server._plan.tables(4, [list(range(16))])
     # Another table keeps the matrices of the last.
     assert secret.decrypt(server.lookup(y, lambda m: m // 2)).tolist() == [5, 2, 0]
+    secret, server = w.digits
+    z = becalm.uint(8).encrypt(secret, [200, 3], packed=True)
+    assert secret.decrypt(z + 100).tolist() == [44, 103]
 
 
 @kind

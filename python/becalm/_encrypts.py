@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
 
 import numpy.typing as npt
 
-from becalm import _html, _native, _values
+from becalm import _html, _native, _packed_integers, _values
 from becalm._files import of_kind
 from becalm._keygen import asked, keys_of
 from becalm._operands import array, at_least_one_value, at_level, vector
+from becalm._operators import Operators
 from becalm._packed import PackedArray, decrypted, encrypted, of_file
+from becalm._packed_integers import PackedIntegers
 from becalm._progress import Progress
 from becalm._sets import Params, params
 from becalm._threshold import KeyShare
@@ -88,7 +90,8 @@ class _Encrypts(_html.Shown):
         return Ciphertext(self._native.encrypt(data, at, most), self._server, real)
 
     def encrypt_packed(self, values: npt.ArrayLike, *, bits: int) -> PackedArray:
-        """Encrypts integers of 1 to 4 bits for tables, with a set that has some: `ckks_table_4`.
+        """Encrypts integers of 1 to 4 bits for tables, with a set that has some: `ckks_table_4`,
+        or `ckks_table_5` for 5 bits.
 
         Parameters
         ----------
@@ -152,7 +155,7 @@ class SecretKey(_Encrypts):
         return found
 
     @overload
-    def decrypt(self, x: Ciphertext | PackedArray) -> npt.NDArray[Any]: ...
+    def decrypt(self, x: Ciphertext | PackedArray | Operators) -> npt.NDArray[Any]: ...
 
     @overload
     def decrypt(self, x: list[Any]) -> list[Any]: ...
@@ -189,6 +192,8 @@ class SecretKey(_Encrypts):
             return tuple(parts) if isinstance(x, tuple) else parts
         if isinstance(x, PackedArray):
             return decrypted(self._native, x)
+        if isinstance(x, PackedIntegers):
+            return _packed_integers.decrypted(self.decrypt, x)
         return array(self._native.decrypt(require(x, "decrypt")._native), x.real)
 
     def decrypt_to_share(

@@ -16,6 +16,7 @@ CkksName = Literal[
     "ckks_slots_first",
     "ckks_iterated",
     "ckks_table_4",
+    "ckks_table_5",
     "ckks_n12",
     "ckks_n13",
     "ckks_n14",
@@ -30,6 +31,7 @@ CkksName = Literal[
     "ckks_toy_slots_first",
     "ckks_toy_iterated",
     "ckks_toy_table_4",
+    "ckks_toy_table_5",
 ]
 
 #: Sets of TFHE.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from becalm.errors import BadInput
 from becalm.program import Cost
 
 if TYPE_CHECKING:
+    from becalm._encrypts import SecretKey as CkksSecretKey
+    from becalm._packed_integers import PackedIntegers
     from becalm.integers import Integers
     from becalm.keys import SecretKey
     from becalm.server import Server
@@ -33,6 +35,8 @@ class IntegerType(_html.Shown):
     __slots__ = ("bits", "name", "signed")
     #: Makes an array of plain values. Arrays import types, and set it.
     _trivial: ClassVar[Callable[[IntegerType, Server, Any], Integers]]
+    #: Encrypts packed digits. Packed integers import types, and set it.
+    _packed: ClassVar[Callable[[Any, IntegerType, Any], PackedIntegers]]
 
     def __init__(self, name: str) -> None:
         #: `bool`, `uint64`, ...
@@ -69,7 +73,15 @@ class IntegerType(_html.Shown):
             return np.dtype(object)
         return np.dtype(f"{'int' if self.signed else 'uint'}{width}")
 
-    def encrypt(self, secret: SecretKey, values: Any) -> Integers:
+    @overload
+    def encrypt(
+        self, secret: SecretKey, values: Any, *, packed: Literal[False] = False
+    ) -> Integers: ...
+    @overload
+    def encrypt(
+        self, secret: CkksSecretKey, values: Any, *, packed: Literal[True]
+    ) -> PackedIntegers: ...
+    def encrypt(self, secret: Any, values: Any, *, packed: bool = False) -> Any:
         """The same as `secret.encrypt(values, self)`: an array of encrypted integers.
 
         Parameters
@@ -78,10 +90,13 @@ class IntegerType(_html.Shown):
             The secret key.
         values
             An integer, a list or an array.
+        packed
+            Whether they are packed digits, under a key of `ckks_table_5`: for thousands of
+            unsigned integers, of 4, 8, 12, ... 64 bits.
 
         Returns
         -------
-        Integers
+        Integers or PackedIntegers
             In this type.
 
         Examples
@@ -90,6 +105,8 @@ class IntegerType(_html.Shown):
         >>> x.shape
         (2, 2)
         """
+        if packed:
+            return IntegerType._packed(secret, self, values)
         _values.native_secret("encrypt", secret)
         return secret.encrypt(values, self)
 

@@ -53,6 +53,7 @@ from becalm._keygen import asked, context_of, keys_of
 from becalm._names import CkksName
 from becalm._operands import Plaintext
 from becalm._packed import PackedArray
+from becalm._packed_integers import PackedIntegers
 from becalm._progress import Progress
 from becalm._sets import AS_MADE, Params, Price, compact_of, known, params, planned, priced
 from becalm._threshold import (
@@ -75,6 +76,7 @@ __all__ = [
     "Matrix",
     "Needs",
     "PackedArray",
+    "PackedIntegers",
     "Params",
     "PartialDecryption",
     "Plaintext",

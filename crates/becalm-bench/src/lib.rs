@@ -12,5 +12,6 @@ pub mod ours;
 #[cfg(feature = "tfhe")]
 pub mod peer_tfhe;
 pub mod rows;
+pub mod tables;
 #[cfg(feature = "tfhe")]
 pub mod variants;

@@ -1,6 +1,6 @@
 //! `cargo run -p becalm-bench --release -- tfhe|integers [--quick] [--case GLOB] [--json OUT] [--huge]`,
 //! `variants [--all] [--quick] [--case GLOB] [--json OUT]`, and `ckks [--quick] [--case GLOB] [--json OUT] [--threads 1,2]`,
-//! which builds in a fraction of the time with `--no-default-features`.
+//! which builds in a fraction of the time with `--no-default-features`, as does `tables [--quick] [--case GLOB] [--json OUT]`.
 
 #[cfg(feature = "tfhe")]
 mod beside_tfhe;
@@ -8,6 +8,7 @@ mod beside_tfhe;
 use anyhow::{Result, ensure};
 use becalm_bench::ckks::{self, Plan};
 use becalm_bench::rows::write_json;
+use becalm_bench::tables;
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -32,6 +33,8 @@ enum Command {
     Integers(beside_tfhe::Options),
     /// CKKS beside Lattigo, OpenFHE and, where it is installed, desilofhe.
     Ckks(CkksOptions),
+    /// Tables of packed integers and whole integers on them, on one thread, beside the batch of TFHE.
+    Tables(TablesOptions),
     /// One of the processes of `ckks`.
     #[command(hide = true)]
     CkksWorker {
@@ -65,6 +68,22 @@ struct CkksOptions {
     json: Option<PathBuf>,
 }
 
+#[derive(clap::Args)]
+struct TablesOptions {
+    /// Small rings that protect nothing, to see that everything works.
+    #[arg(long)]
+    quick: bool,
+    /// Only the cases whose name matches; * stands for any characters.
+    #[arg(long, value_name = "GLOB", default_value = "*")]
+    case: String,
+    /// Measured runs of each side of a case.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
+    rounds: u16,
+    /// Where to write the rows.
+    #[arg(long, value_name = "OUT")]
+    json: Option<PathBuf>,
+}
+
 fn main() -> Result<()> {
     match &Cli::parse().command {
         #[cfg(feature = "tfhe")]
@@ -74,8 +93,19 @@ fn main() -> Result<()> {
         #[cfg(feature = "tfhe")]
         Command::Variants(options) => beside_tfhe::compare_variants(options),
         Command::Ckks(options) => beside_ckks(options),
+        Command::Tables(options) => of_tables(options),
         Command::CkksWorker { kind, toy } => ckks::ours::serve(kind, *toy),
     }
+}
+
+fn of_tables(options: &TablesOptions) -> Result<()> {
+    let (pattern, rounds) = (options.case.clone(), usize::from(options.rounds));
+    let plan = tables::Plan { pattern, toy: options.quick, rounds };
+    let save = |rows: &[tables::Row]| options.json.as_ref().map_or(Ok(()), |p| write_json(rows, p));
+    let rows = tables::run(&plan, save)?;
+    ensure!(!rows.is_empty(), "no case matches {}", options.case);
+    print!("{}", tables::table(&rows));
+    Ok(())
 }
 
 fn beside_ckks(options: &CkksOptions) -> Result<()> {

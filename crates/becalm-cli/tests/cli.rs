@@ -109,7 +109,7 @@ fn params_of_ckks_are_listed_described_estimated_and_suggested() {
     let all = all.as_array().unwrap().clone();
     let of = |scheme: &str| all.iter().filter(|p| p["scheme"] == scheme).count();
     assert_eq!(of("tfhe") + of("ckks"), all.len());
-    assert!(of("ckks") == 22 && of("tfhe") > 40);
+    assert!(of("ckks") == 24 && of("tfhe") > 40);
     let one: serde_json::Value =
         serde_json::from_str(&f.succeed("params ckks_toy_12 --json")).unwrap();
     let bytes = |size: &str| one["keys"][size]["stored_bytes"].as_u64().unwrap();

@@ -6,6 +6,7 @@ use crate::ckks_function::CkksFunction;
 use crate::ckks_machine::form_named;
 use crate::ckks_program::CkksProgram;
 use crate::keys::CkksNeeds;
+use becalm::apps::packed;
 use becalm::apps::real::Bootstraps;
 use becalm::bootstrap::ckks::{KeyPlan, Kind, Offer, Values, Wish, said, set_for, size_named};
 use becalm::cipher::KeyForm;
@@ -185,6 +186,29 @@ impl CkksPlan {
     /// Records tables of integers of so many bits for these keys.
     fn tables(&self, bits: u32, tables: Vec<Vec<u64>>) -> PyResult<CkksProgram> {
         planned(|| Ok(CkksProgram::of(self.0.tables(bits, &tables)?)))
+    }
+
+    /// Records an operation on whole integers of a type, as packed digits.
+    #[pyo3(signature = (operation, of, number=None))]
+    fn packed(&self, operation: &str, of: &str, number: Option<usize>) -> PyResult<CkksProgram> {
+        planned(|| {
+            let operation = packed::Operation::named(operation, number)?;
+            Ok(CkksProgram::of(packed::record(&self.0, operation, of.parse()?)?))
+        })
+    }
+
+    /// The type of the result of such an operation.
+    #[pyo3(signature = (operation, of, number=None))]
+    #[staticmethod]
+    fn packed_result(operation: &str, of: &str, number: Option<usize>) -> PyResult<String> {
+        planned(|| Ok(packed::Operation::named(operation, number)?.result(of.parse()?).to_string()))
+    }
+
+    /// How many packed digits an integer of a type has, and the bits of a digit and of the packed integer that holds it.
+    #[staticmethod]
+    fn packed_digits(of: &str) -> PyResult<(usize, u32, u32)> {
+        let count = planned(|| packed::digits_of(of.parse()?))?;
+        Ok((count, packed::DIGIT_BITS, packed::PACKED_BITS))
     }
 
     /// Gives a program the usual kind of bootstrap for functions that ask for it, or, `auto`, for every instruction.

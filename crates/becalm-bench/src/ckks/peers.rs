@@ -39,7 +39,7 @@ fn built() -> Result<PathBuf> {
 }
 
 /// Runs a command whose output matters only when it fails.
-fn quietly(command: &mut Command) -> Result<String> {
+pub(crate) fn quietly(command: &mut Command) -> Result<String> {
     let named = format!("{command:?}");
     let made = command.stdin(Stdio::null()).output().with_context(|| named.clone())?;
     let said = String::from_utf8_lossy(&made.stderr);
@@ -93,6 +93,18 @@ fn openfhe() -> Result<Command> {
         "OpenFHE's wheel works with none (BECALM_OPENFHE_PYTHON names another): {}",
         tried.join("; ")
     )
+}
+
+/// The command that looks up one table of 4 bits by OpenFHE, on one thread.
+///
+/// # Errors
+/// Why OpenFHE is not available.
+pub fn openfhe_table(toy: bool, rounds: usize) -> Result<Command> {
+    let mut command = Command::new(openfhe()?.get_program());
+    command.arg(sources().join("peers/openfhe_tables.py"));
+    command.args([if toy { "12" } else { "16" }, &rounds.to_string()]);
+    command.env("PYTHONDONTWRITEBYTECODE", "1").env("OMP_NUM_THREADS", "1");
+    Ok(command)
 }
 
 fn desilofhe() -> Result<Command> {

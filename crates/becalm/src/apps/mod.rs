@@ -1,9 +1,10 @@
-//! Applications, recorded as programs: encrypted integers, AES, and functions of real numbers. An application knows circuits, never machines: what
+//! Applications, recorded as programs: encrypted integers, of TFHE and packed ones of CKKS, AES, and functions of real numbers. An application knows circuits, never machines: what
 //! it records runs on every backend.
 
 pub mod aes;
 mod circuit;
 pub mod integer;
+pub mod packed;
 pub mod real;
 
 pub use circuit::{Aim, Circuit};

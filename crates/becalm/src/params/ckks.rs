@@ -215,6 +215,24 @@ const TABLE_4: CkksParams = CkksParams {
     ..REGULAR
 };
 
+/// Tables of integers of 5 bits: the waves take a level more, and two bits more each, so that results may be added and multiplied by 16. The step to
+/// level 0 keeps one word.
+const TABLE_5: CkksParams = CkksParams {
+    name: "ckks_table_5",
+    base_scale_bits: 34.0,
+    levels: 10,
+    scale_bits: 42.0,
+    bootstrap: Some(CkksBootstrap {
+        coeffs_to_slots_bits: 49.0,
+        eval_mod_bits: 49.0,
+        last_bits: 49.0,
+        slots_first: true,
+        table_bits: 5,
+        ..BOOTSTRAP
+    }),
+    ..TABLE_4
+};
+
 /// A smaller bootstrap, which fits N = 2^15: steps of EvalMod and CoeffsToSlots are one word each. With an ephemeral secret of weight
 /// 28, degree 62 and one doubling suffice, one level less than degree 30 and three doublings. The key to that secret has 90 bits and
 /// large noise, which keeps it secure.
@@ -306,7 +324,7 @@ const fn toy(name: &'static str, log2_degree: u32, like: CkksParams) -> CkksPara
     }
 }
 
-static TABLE: [CkksParams; 22] = [
+static TABLE: [CkksParams; 24] = [
     REGULAR,
     LEVELS_4,
     LEVELS_14,
@@ -315,6 +333,7 @@ static TABLE: [CkksParams; 22] = [
     SLOTS_FIRST,
     ITERATED,
     TABLE_4,
+    TABLE_5,
     N12,
     N13,
     N14,
@@ -329,6 +348,7 @@ static TABLE: [CkksParams; 22] = [
     toy("ckks_toy_slots_first", 12, SLOTS_FIRST),
     toy("ckks_toy_iterated", 12, ITERATED),
     toy("ckks_toy_table_4", 12, TABLE_4),
+    toy("ckks_toy_table_5", 12, TABLE_5),
 ];
 
 impl CkksParams {
@@ -501,13 +521,14 @@ mod tests {
             ("ckks_toy_slots_first", "ckks_slots_first"),
             ("ckks_toy_iterated", "ckks_iterated"),
             ("ckks_toy_table_4", "ckks_table_4"),
+            ("ckks_toy_table_5", "ckks_table_5"),
         ] {
             let refused = CkksParams::named(toy).unwrap().require_secure(false).unwrap_err();
             let remedy = &refused.detail().remedy;
             assert!(remedy.contains(&format!("use `{standard}`,")), "{toy}: {remedy}");
         }
         let toys = CkksParams::all().iter().filter(|p| p.kind == Kind::Toy).count();
-        assert_eq!(toys, 9, "each toy is in the list");
+        assert_eq!(toys, 10, "each toy is in the list");
     }
 
     #[test]
