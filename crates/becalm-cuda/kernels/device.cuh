@@ -44,6 +44,45 @@ __device__ __forceinline__ u64 clocks() {
   asm volatile("mov.u64 %0, %%clock64;" : "=l"(now)::"memory");
   return now;
 }
+/// Stores past the first-level cache.
+__device__ __forceinline__ void store_through(double2* at, double2 value) { __stcg(at, value); }
+/// Loads what no kernel that runs writes and nobody reads again: it takes no place of the first-level cache.
+__device__ __forceinline__ double2 load_once(const double2* at) {
+  double2 value;
+  asm volatile("ld.global.nc.L1::no_allocate.v2.f64 {%0, %1}, [%2];" : "=d"(value.x), "=d"(value.y) : "l"(at));
+  return value;
+}
+/// The lower 32 bits.
+__device__ __forceinline__ u32 low_word(double x) { return u32(__double2loint(x)); }
+// Flags in global memory, counters that start at 0 and that kernels which run at once raise and await.
+/// The flag as it is; nothing is ordered by it.
+__device__ __forceinline__ u32 read_flag(const u32* at) {
+  u32 value;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+  return value;
+}
+/// Waits until a flag has come to `wanted`; a kernel that waits in vain ends with an error.
+///
+/// The reads are relaxed: one that acquires empties the first-level cache. So the memory model promises no order behind this.
+/// The hardware gives it to reads that do not find an old value there: past the first-level cache (`__ldcg`), or by the
+/// asynchronous proxy after `async_fence`.
+__device__ __forceinline__ void await_flag(const u32* at, u32 wanted) {
+  LOOP
+  for (u32 tries = 0; read_flag(at) < wanted; tries++) {
+    if (tries == 1u << 26) asm volatile("trap;");
+  }
+}
+/// Raises a flag; whoever sees it sees what this thread, and those that it was in a barrier with, have written.
+__device__ __forceinline__ void raise_flag(u32* at, u32 by) {
+  asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(at), "r"(by) : "memory");
+}
+/// Raises a flag behind reads alone, whose values this thread has used: the memory model promises no order of them, the hardware
+/// cannot reverse it.
+__device__ __forceinline__ void count_flag(u32* at, u32 by) {
+  asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(at), "r"(by) : "memory");
+}
+/// A place in the shared memory of a block of the cluster.
+typedef u32 Remote;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 // No clusters: functions that would use them are not compiled to a kernel.
 __device__ __forceinline__ unsigned cluster_rank() { return 0; }
@@ -53,6 +92,16 @@ template <class T>
 __device__ __forceinline__ T* map_shared(T* at, unsigned) {
   return at;
 }
+__device__ __forceinline__ void mbarrier_init(u64*, u32) {}
+__device__ __forceinline__ void mbarriers_ready() {}
+__device__ __forceinline__ void mbarrier_arrive(u64*) {}
+__device__ __forceinline__ void mbarrier_expect(u64*, u32) {}
+__device__ __forceinline__ void mbarrier_wait(u64*, u32) {}
+__device__ __forceinline__ Remote remote(const void*, unsigned) { return 0; }
+__device__ __forceinline__ void store_remote(Remote, double2, Remote) {}
+__device__ __forceinline__ void bulk_copy(void*, const void*, u32, u64*) {}
+__device__ __forceinline__ void async_fence() {}
+__device__ __forceinline__ void multiply_16x8x4(double*, double, double, double) {}
 #else
 __device__ __forceinline__ unsigned cluster_rank() {
   unsigned rank;
@@ -71,6 +120,62 @@ __device__ __forceinline__ T* map_shared(T* at, unsigned rank) {
   u64 mapped;
   asm("mapa.u64 %0, %1, %2;" : "=l"(mapped) : "l"(reinterpret_cast<u64>(at)), "r"(rank));
   return reinterpret_cast<T*>(mapped);
+}
+__device__ __forceinline__ u32 shared_address(const void* at) { return u32(__cvta_generic_to_shared(at)); }
+// Barriers in shared memory. A phase ends when `arrivals` threads have arrived and all bytes that they expect have landed; bytes
+// may land before they are expected, as long as an arrival is missing. The first phase has parity 0.
+__device__ __forceinline__ void mbarrier_init(u64* at, u32 arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(at)), "r"(arrivals) : "memory");
+}
+/// By the thread that has initialised them, before a barrier with all that use them.
+__device__ __forceinline__ void mbarriers_ready() {
+  asm volatile("fence.mbarrier_init.release.cluster;\n\tfence.proxy.async;" ::: "memory");
+}
+__device__ __forceinline__ void mbarrier_arrive(u64* at) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(at)) : "memory");
+}
+/// Arrives, and expects so many bytes more in this phase.
+__device__ __forceinline__ void mbarrier_expect(u64* at, u32 bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(at)), "r"(bytes) : "memory");
+}
+/// Waits until the phase of this parity has ended.
+__device__ __forceinline__ void mbarrier_wait(u64* at, u32 parity) {
+  const u32 place = shared_address(at);
+  u32 ended;
+  do {
+    asm volatile(
+        "{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}"
+        : "=r"(ended)
+        : "r"(place), "r"(parity)
+        : "memory");
+  } while (!ended);
+}
+/// The same place in the shared memory of another block of the cluster.
+__device__ __forceinline__ Remote remote(const void* at, unsigned rank) {
+  Remote mapped;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"(shared_address(at)), "r"(rank));
+  return mapped;
+}
+/// 16 bytes to a block of the cluster, there when the phase of its mbarrier has ended, which is in the same block.
+__device__ __forceinline__ void store_remote(Remote to, double2 value, Remote barrier) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f64 [%0], {%1, %2}, [%3];" ::"r"(to), "d"(value.x),
+               "d"(value.y), "r"(barrier)
+               : "memory");
+}
+/// From global memory to that of the block, there when the phase of the mbarrier has ended: a multiple of 16 bytes, aligned to 16.
+__device__ __forceinline__ void bulk_copy(void* to, const void* from, u32 bytes, u64* barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
+               "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(shared_address(barrier))
+               : "memory");
+}
+/// Between accesses of this thread and asynchronous ones to the same memory.
+__device__ __forceinline__ void async_fence() { asm volatile("fence.proxy.async;" ::: "memory"); }
+/// d += a·b, 16×4 times 4×8: lane 4i + q has a[i][q] and a[i + 8][q], b[q][i], d[i][2q], d[i][2q + 1], d[i + 8][2q] and
+/// d[i + 8][2q + 1]. Fused multiply-adds; the emulator takes them in the order of k.
+__device__ __forceinline__ void multiply_16x8x4(double* d, double a0, double a1, double b) {
+  asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+      : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+      : "d"(a0), "d"(a1), "d"(b));
 }
 #endif
 #else

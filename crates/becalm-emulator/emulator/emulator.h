@@ -28,10 +28,23 @@ struct dim3 {
 struct alignas(16) double2 {
   double x, y;
 };
+struct alignas(8) int2 {
+  int x, y;
+};
 struct alignas(16) int4 {
   int x, y, z, w;
 };
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
 __forceinline__ double2 make_double2(double x, double y) { return {x, y}; }
+__forceinline__ int2 make_int2(int x, int y) { return {x, y}; }
+__forceinline__ int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
+__forceinline__ uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
+__forceinline__ uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 
 namespace emulator {
 
@@ -164,10 +177,19 @@ __forceinline__ double __longlong_as_double(long long bits) {
   memcpy(&x, &bits, 8);
   return x;
 }
+__forceinline__ int __double2loint(double x) { return int(unsigned(__double_as_longlong(x))); }
+__forceinline__ int __double2hiint(double x) { return int(unsigned((unsigned long long)__double_as_longlong(x) >> 32)); }
+__forceinline__ double __hiloint2double(int high, int low) {
+  return __longlong_as_double((long long)((unsigned long long)unsigned(high) << 32 | unsigned(low)));
+}
 __forceinline__ long long __double2ll_rn(double x) { return llrint(x); }
 __forceinline__ double __ll2double_rn(long long x) { return double(x); }
 
 // The same as `device.cuh` defines for a GPU.
+#include "asynchronous.h"
+__forceinline__ void store_through(double2* at, double2 value) { *at = value; }
+__forceinline__ double2 load_once(const double2* at) { return *at; }
+__forceinline__ unsigned low_word(double x) { return unsigned(__double2loint(x)); }
 __forceinline__ unsigned long long read_atomic(const unsigned long long* at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 template <class T>
 __forceinline__ T* shared_memory() {
@@ -194,6 +216,11 @@ EMULATOR_INTERNAL inline void multiply_8x8x4(double& d0, double& d1, double a, d
   memcpy(&word, &b, 8);
   memcpy(columns, emulator::exchange(word) + 8 * q, 64);
   for (int k = 0; k < 4; k++) d0 = fma(row[k], columns[0][k], d0), d1 = fma(row[k], columns[1][k], d1);
+}
+/// Lane 4i + q has a[i][q] and a[i + 8][q], b[q][i], d[i][2q], d[i][2q + 1], d[i + 8][2q] and d[i + 8][2q + 1].
+EMULATOR_INTERNAL inline void multiply_16x8x4(double* d, double a0, double a1, double b) {
+  multiply_8x8x4(d[0], d[1], a0, b);
+  multiply_8x8x4(d[2], d[3], a1, b);
 }
 /// Copied when it is waited for, at the latest when the thread is done: whoever reads before sees that.
 inline void copy_async(double2* to, const double2* from) { emulator::begin_copy(to, from); }
