@@ -9,6 +9,7 @@ typedef unsigned u32;
 #define LOOP_4 _Pragma("unroll 4")
 #define KERNEL extern "C" __global__
 #define INLINE_ON_GPU __device__ __forceinline__
+#define CONSTANT __constant__
 
 template <class T>
 __device__ __forceinline__ T* shared_memory() {
@@ -80,6 +81,19 @@ __device__ __forceinline__ void raise_flag(u32* at, u32 by) {
 /// cannot reverse it.
 __device__ __forceinline__ void count_flag(u32* at, u32 by) {
   asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(at), "r"(by) : "memory");
+}
+/// `await_flag`, behind which every read of this thread, and of those that it is in a barrier with, finds what was written. It empties
+/// the first-level cache.
+__device__ __forceinline__ void acquire_flag(const u32* at, u32 wanted) {
+  await_flag(at, wanted);
+  u32 value;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+}
+/// Loads 16 bytes whose neighbours are read next: the line stays in the first-level cache.
+__device__ __forceinline__ double2 load_shared_line(const double2* at) {
+  double2 value;
+  asm volatile("ld.global.ca.v2.f64 {%0, %1}, [%2];" : "=d"(value.x), "=d"(value.y) : "l"(at) : "memory");
+  return value;
 }
 /// A place in the shared memory of a block of the cluster.
 typedef u32 Remote;
@@ -189,6 +203,7 @@ typedef unsigned u32;
 #define KERNEL
 // The compiler of the emulator takes ten times as long over the exact kernels if it must inline every operation.
 #define INLINE_ON_GPU __attribute__((noinline))
+#define CONSTANT static const
 #endif
 
 // Whether the barrier of this number is left out: the race check must then find the race. No other build has BECALM_PLANTS.

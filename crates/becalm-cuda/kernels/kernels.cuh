@@ -1,5 +1,9 @@
 // The kernels of one ring, by the names under which a host finds them. `src/launch.rs` has the shapes of their launches.
 #pragma once
+#include "shape.cuh"
+#if BECALM_STREAMED
+#include "batch.cuh"
+#endif
 #include "bundle.cuh"
 #include "convert.cuh"
 #include "key_switch.cuh"
@@ -70,6 +74,21 @@ KERNEL void __launch_bounds__(BUNDLE_THREADS) becalm_bundle_many(Value* bundle, 
 KERNEL void __launch_bounds__(TENSOR_THREADS, 2) becalm_bundle_tensor(Value* bundle, const Value* key, const u32* exponents,
                                                                       u32 width, u32 jobs, const Value* table) {
   make_bundles_by_tensor(bundle, key, exponents, width, jobs, table);
+}
+#endif
+
+#if BECALM_STREAMED && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)
+KERNEL void __launch_bounds__(32 * WarpsLayout::WARPS, 1)
+    becalm_rotate_batch(Coefficient* acc, Value* ring, u32* flags, const Value* key, const u64* packed, u32 steps, u32 jobs, u32 slots,
+                        u32 rotators, const Value* table) {
+  rotate_batch(acc, ring, flags, key, packed, steps, jobs, slots, rotators, table);
+}
+
+/// Beside a rotation that needs half of a multiprocessor's registers.
+KERNEL void __launch_bounds__(32 * STREAM_WARPS, 2)
+    becalm_bundle_ahead(Value* bundles, u64 job_stride, u32* flags, const Value* key, const u64* packed, u32 steps, u32 jobs, const Value* table) {
+  const ToSteps to{bundles, job_stride, flags, steps, (jobs + UNIT_JOBS - 1) / UNIT_JOBS};
+  make_bundles_ahead<STREAM_WARPS, 1, STREAM_STAGES, 1>(key, packed, steps, jobs, blockIdx.x, gridDim.x, table, to);
 }
 #endif
 
