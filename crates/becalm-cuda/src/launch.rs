@@ -105,6 +105,8 @@ pub const GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
 pub const THREADS: u32 = 1024;
 /// Blocks of a cluster that every GPU with clusters can have.
 pub const CLUSTER: u32 = 8;
+/// Blocks of a cluster that a GPU with clusters may have, if the function was told to: an H100 has them.
+pub const LARGE_CLUSTER: u32 = 16;
 /// Key switches of one launch at most: they are the second dimension of its grid.
 pub const KEY_SWITCHES: usize = (GRID[1] * KEY_SWITCH_JOBS) as usize;
 
@@ -127,7 +129,9 @@ impl Launch {
                 no(&format!("a grid of 1 to {GRID:?} blocks is wanted"))
             }
             _ if self.block == 0 || self.block > THREADS => no("a block has 1 to 1024 threads"),
-            _ if self.cluster == 0 || self.cluster > CLUSTER => no("a cluster has 1 to 8 blocks"),
+            _ if self.cluster == 0 || self.cluster > LARGE_CLUSTER => {
+                no("a cluster has 1 to 16 blocks")
+            }
             _ if !self.grid[0].is_multiple_of(self.cluster) => no("clusters fill a grid"),
             _ if self.cluster > 1 && !info.clusters() => no("the device has no clusters"),
             _ if self.shared > info.shared => no("shared memory that the device has not"),
@@ -317,6 +321,8 @@ mod tests {
         assert!(many.is_err_and(|e| e.contains("65535")));
         let good = Launch { cluster: 2, ..Launch::of("kernel", [GRID[0] - 1, 1, 1], 1024, 0) };
         assert_eq!(good.check(&DeviceInfo::h100()), Ok(()));
+        let large = Launch { cluster: LARGE_CLUSTER, grid: [32, 1, 1], ..good };
+        assert_eq!(large.check(&DeviceInfo::h100()), Ok(()));
         for (bad, why) in [
             (Launch { grid: [2, 65536, 1], ..good }, "65535"),
             (Launch { grid: [2, 1, 65536], ..good }, "65535"),
@@ -324,13 +330,16 @@ mod tests {
             (Launch { grid: [2, 0, 1], ..good }, "65535"),
             (Launch { block: 1025, ..good }, "1024"),
             (Launch { block: 0, ..good }, "1024"),
-            (Launch { cluster: 16, grid: [16, 1, 1], ..good }, "1 to 8"),
+            (Launch { cluster: 17, grid: [17, 1, 1], ..good }, "1 to 16"),
+            (Launch { cluster: 0, ..good }, "1 to 16"),
             (Launch { grid: [3, 1, 1], ..good }, "fill"),
             (Launch { shared: (227 << 10) + 1, ..good }, "shared"),
         ] {
             assert!(bad.check(&DeviceInfo::h100()).is_err_and(|e| e.contains(why)), "{bad:?}");
         }
         let older = DeviceInfo { capability: (8, 6), ..DeviceInfo::h100() };
-        assert!(good.check(&older).is_err_and(|e| e.contains("no clusters")));
+        for launch in [good, large] {
+            assert!(launch.check(&older).is_err_and(|e| e.contains("no clusters")));
+        }
     }
 }
