@@ -170,14 +170,14 @@ constexpr int BATCH_STAGES = 4, BATCH_STAGE_TILES = 2;
 
 /// Grid: `rotators` = ⌈jobs/4⌉ blocks that rotate, and others that make bundles; all must be on the device at once. `flags`: zeros,
 /// two for each step and unit of 16 jobs. `slots`: bundles that the ring holds, in units, at least ⌈jobs/16⌉.
-__device__ __forceinline__ void rotate_batch(Coefficient* acc, Value* ring, u32* flags, const Value* key, const u64* packed, u32 steps,
-                                             u32 jobs, u32 slots, u32 rotators, const Value* table) {
+__device__ __forceinline__ void rotate_batch(Coefficient* acc, Value* ring, u32* flags, const Value* key, const u64* packed, u32 stride,
+                                             u32 steps, u32 jobs, u32 slots, u32 rotators, const Value* table) {
   const u32 units = (jobs + UNIT_JOBS - 1) / UNIT_JOBS;
   const ToRing to{ring, slots, jobs, units, flags, flags + steps * units};
   if (blockIdx.x < rotators) {
     rotate_by_warps(acc, to, steps, table);
   } else {
-    make_bundles_ahead<WarpsLayout::WARPS, 2, BATCH_STAGES, BATCH_STAGE_TILES>(key, packed, steps, jobs, blockIdx.x - rotators,
+    make_bundles_ahead<WarpsLayout::WARPS, 2, BATCH_STAGES, BATCH_STAGE_TILES>(key, packed, stride, steps, jobs, blockIdx.x - rotators,
                                                                              gridDim.x - rotators, table, to);
   }
 }

@@ -79,16 +79,17 @@ KERNEL void __launch_bounds__(TENSOR_THREADS, 2) becalm_bundle_tensor(Value* bun
 
 #if BECALM_STREAMED && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)
 KERNEL void __launch_bounds__(32 * WarpsLayout::WARPS, 1)
-    becalm_rotate_batch(Coefficient* acc, Value* ring, u32* flags, const Value* key, const u64* packed, u32 steps, u32 jobs, u32 slots,
-                        u32 rotators, const Value* table) {
-  rotate_batch(acc, ring, flags, key, packed, steps, jobs, slots, rotators, table);
+    becalm_rotate_batch(Coefficient* acc, Value* ring, u32* flags, const Value* key, const u64* packed, u32 stride, u32 steps, u32 jobs,
+                        u32 slots, u32 rotators, const Value* table) {
+  rotate_batch(acc, ring, flags, key, packed, stride, steps, jobs, slots, rotators, table);
 }
 
 /// Beside a rotation that needs half of a multiprocessor's registers.
 KERNEL void __launch_bounds__(32 * STREAM_WARPS, 2)
-    becalm_bundle_ahead(Value* bundles, u64 job_stride, u32* flags, const Value* key, const u64* packed, u32 steps, u32 jobs, const Value* table) {
+    becalm_bundle_ahead(Value* bundles, u64 job_stride, u32* flags, const Value* key, const u64* packed, u32 stride, u32 steps, u32 jobs,
+                        const Value* table) {
   const ToSteps to{bundles, job_stride, flags, steps, (jobs + UNIT_JOBS - 1) / UNIT_JOBS};
-  make_bundles_ahead<STREAM_WARPS, 1, STREAM_STAGES, 1>(key, packed, steps, jobs, blockIdx.x, gridDim.x, table, to);
+  make_bundles_ahead<STREAM_WARPS, 1, STREAM_STAGES, 1>(key, packed, stride, steps, jobs, blockIdx.x, gridDim.x, table, to);
 }
 #endif
 
@@ -107,8 +108,9 @@ KERNEL void __launch_bounds__(KEY_SWITCH_COLUMNS)
 }
 
 KERNEL void __launch_bounds__(MODULUS_SWITCH_THREADS)
-    becalm_modulus_switch(u32* exponents, const u64* const* inputs, u32 dimension, u32 centered) {
-  modulus_switch(exponents, inputs, dimension, centered);
+    becalm_modulus_switch(u32* exponents, const u64* const* inputs, u32 dimension, u32 centered, u64* packed, u32 stride, u32* flags,
+                          u32 flag_count) {
+  modulus_switch(exponents, inputs, dimension, centered, packed, stride, flags, flag_count);
 }
 
 KERNEL void __launch_bounds__(256) becalm_linear(const LinearOp* ops, const LinearTerm* terms) { linear(ops, terms); }

@@ -3,13 +3,28 @@
 //
 // Exponents are the nearest cells, halves up. `centered`: the body moves by the mean over a group's values of their rounding
 // errors, summed over all groups, and is rounded down: b̂ = ⌊b + Σ e_v/(GGSWS + 1)⌋. The sum is exact, in 128 bits.
+//
+// Bundles made ahead by tensor cores want the exponents of a group in 16 bits, as the lanes of a product read them (`streams.cuh`), and
+// flags that are 0: this kernel, which runs before them, does both.
 #pragma once
 #include "transform.cuh"
 
 constexpr int MODULUS_SWITCH_THREADS = 128;
 
-/// Grid (jobs), block MODULUS_SWITCH_THREADS, shared 64 bytes. `inputs`: of each job, `dimension` + BODIES words.
-__device__ void modulus_switch(u32* exponents, const u64* const* inputs, u32 dimension, u32 centered) {
+/// Exponents of 16 bits of a group of 15: word i of four has those of values i, 4 + i, 8 + i and 12 + i; the sixteenth is 0.
+__device__ __forceinline__ void pack_exponents(u64* packed, const u32* exponents) {
+  UNROLL for (int i = 0; i < 4; i++) {
+    u64 word = 0;
+    UNROLL for (int j = 0; j < 4; j++) word |= u64(4 * j + i < GGSWS ? exponents[4 * j + i] : 0) << (16 * j);
+    packed[i] = word;
+  }
+}
+
+/// Grid (jobs), block MODULUS_SWITCH_THREADS, shared 64 bytes. `inputs`: of each job, `dimension` + BODIES words. `packed`: null, or
+/// `[group][job][4]` with `stride` jobs from group to group; `flags`: so many, which become 0.
+__device__ void modulus_switch(u32* exponents, const u64* const* inputs, u32 dimension, u32 centered, u64* packed, u32 stride, u32* flags,
+                               u32 flag_count) {
+  for (u32 i = blockIdx.x * MODULUS_SWITCH_THREADS + threadIdx.x; i < flag_count; i += gridDim.x * MODULUS_SWITCH_THREADS) flags[i] = 0;
   constexpr int SHIFT = 63 - LOG2_N;
   constexpr u64 HALF = u64(1) << (SHIFT - 1);
   const u32 groups = dimension / GROUP_BITS, width = groups * GGSWS + BODIES;
@@ -32,6 +47,11 @@ __device__ void modulus_switch(u32* exponents, const u64* const* inputs, u32 dim
       }
       exponents[group * GGSWS + v] = u32((sum + HALF) >> SHIFT);
       errors += i64(HALF) - i64((sum + HALF) & (2 * HALF - 1));
+    }
+  }
+  if (BECALM_STREAMED && packed) {
+    for (u32 group = threadIdx.x; group < groups; group += MODULUS_SWITCH_THREADS) {
+      pack_exponents(packed + (u64(group) * stride + blockIdx.x) * 4, exponents + group * GGSWS);
     }
   }
   // Halves of 32 bits, so that the sums over threads cannot overflow.

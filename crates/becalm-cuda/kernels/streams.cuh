@@ -121,11 +121,11 @@ __device__ __forceinline__ void multiply_tile(double (*c)[2][4][4], const double
   }
 }
 
-/// Makes the bundles of all steps at the leaves of block `block` of `blocks`. `key`: `[step][tile]`; `packed`: `[step][job][4]`, jobs
-/// filled up to whole units. A warp takes TOGETHER units of one tile; the units of all steps are dealt out to the warps in turn.
+/// Makes the bundles of all steps at the leaves of block `block` of `blocks`. `key`: `[step][tile]`; `packed`: `[step][job][4]`,
+/// `stride` jobs from step to step, the last unit filled up with anything. A warp takes TOGETHER units of one tile; the units of all steps are dealt out to the warps in turn.
 template <int WARPS, int TOGETHER, int STAGES, int STAGE_TILES, class To>
-__device__ __forceinline__ void make_bundles_ahead(const Value* key, const u64* packed, u32 steps, u32 jobs, u32 block, u32 blocks,
-                                                   const Value* table, const To& to) {
+__device__ __forceinline__ void make_bundles_ahead(const Value* key, const u64* packed, u32 stride, u32 steps, u32 jobs, u32 block,
+                                                   u32 blocks, const Value* table, const To& to) {
   using Layout = MakerLayout<STAGES, STAGE_TILES>;
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, units = (jobs + UNIT_JOBS - 1) / UNIT_JOBS;
   const u32 groups = (units + TOGETHER - 1) / TOGETHER, first = block * TILES / blocks, tiles = (block + 1) * TILES / blocks - first;
@@ -175,7 +175,7 @@ __device__ __forceinline__ void make_bundles_ahead(const Value* key, const u64* 
     for (; offset < here * groups; offset += WARPS) {
       const u32 local = offset % here, tile = first + chunk * STAGE_TILES + local, unit = offset / here * TOGETHER;
       const u32 number = step * units + unit, count = units - unit < TOGETHER ? units - unit : TOGETHER;
-      const u64* const of_unit = packed + ((u64(number) * UNIT_JOBS) + lane / 4) * 4 + lane % 4;
+      const u64* const of_unit = packed + (u64(step) * stride + unit * UNIT_JOBS + lane / 4) * 4 + lane % 4;
       u64 exponents[TOGETHER][2];
       double c[TOGETHER][2][4][4];
       UNROLL for (int u = 0; u < TOGETHER; u++) {

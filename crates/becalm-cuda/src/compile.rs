@@ -13,6 +13,7 @@ use std::process::Command;
 pub const SOURCES: &[(&str, &str)] = &[
     ("kernels.cu", include_str!("../kernels/kernels.cu")),
     ("kernels.cuh", include_str!("../kernels/kernels.cuh")),
+    ("batch.cuh", include_str!("../kernels/batch.cuh")),
     ("bundle.cuh", include_str!("../kernels/bundle.cuh")),
     ("complex.cuh", include_str!("../kernels/complex.cuh")),
     ("convert.cuh", include_str!("../kernels/convert.cuh")),
@@ -24,6 +25,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("modulus_switch.cuh", include_str!("../kernels/modulus_switch.cuh")),
     ("rotate.cuh", include_str!("../kernels/rotate.cuh")),
     ("shape.cuh", include_str!("../kernels/shape.cuh")),
+    ("streams.cuh", include_str!("../kernels/streams.cuh")),
     ("transform.cuh", include_str!("../kernels/transform.cuh")),
 ];
 

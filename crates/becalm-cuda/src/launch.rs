@@ -16,6 +16,8 @@ pub struct Launch {
     pub cluster: u32,
     /// Bytes of dynamic shared memory of a block.
     pub shared: u32,
+    /// Whether its blocks wait for each other: all must be on the device at once, or the driver refuses it.
+    pub at_once: bool,
 }
 
 /// How a batch is rotated.
@@ -112,6 +114,15 @@ pub const KEY_SWITCHES: usize = (GRID[1] * KEY_SWITCH_JOBS) as usize;
 
 /// Ciphertexts for which a key switch reads a word of its key once.
 pub const KEY_SWITCH_JOBS: u32 = 8;
+/// Bytes of shared memory of a block of [`Launch::rotate_batch`]: eight exchanges of a polynomial, digits, factors.
+pub const BATCH_SHARED: u32 = 229_376;
+/// Ciphertexts of a block that rotates in [`Launch::rotate_batch`].
+pub const BATCH_JOBS: u32 = 4;
+/// Ciphertexts of a product of tensor cores, which come and go together.
+pub const UNIT_JOBS: u32 = 16;
+/// Tiles of 8 leaves of a polynomial, of which a flag counts those that are there.
+pub const TILES: u32 = 128;
+
 /// Ciphertexts for which a block makes bundles by the tensor cores.
 const TENSOR_JOBS: u32 = 64;
 /// Leaves of a transform in a block that makes bundles.
@@ -133,6 +144,10 @@ impl Launch {
                 no("a cluster has 1 to 16 blocks")
             }
             _ if !self.grid[0].is_multiple_of(self.cluster) => no("clusters fill a grid"),
+            _ if self.at_once && self.cluster > 1 => no("clusters do not wait for each other"),
+            _ if self.at_once && self.grid.iter().product::<u32>() > info.multiprocessors => {
+                no("more blocks than the device runs at once")
+            }
             _ if self.cluster > 1 && !info.clusters() => no("the device has no clusters"),
             _ if self.shared > info.shared => no("shared memory that the device has not"),
             _ => Ok(()),
@@ -141,7 +156,7 @@ impl Launch {
 
     /// `grid` blocks of `block` threads, `shared` bytes each, no clusters.
     fn of(kernel: &'static str, grid: [u32; 3], block: u32, shared: u32) -> Self {
-        Launch { kernel, grid, block, cluster: 1, shared }
+        Launch { kernel, grid, block, cluster: 1, shared, at_once: false }
     }
 
     /// acc, tables, exponents, width.
@@ -163,16 +178,28 @@ impl Launch {
             Launch::of(kernel, grid, here * columns * threads, shared)
         };
         match path {
-            Path::Cluster => Some(Launch {
-                kernel: "becalm_rotate_cluster",
-                grid: [jobs * columns, 1, 1],
-                block: threads,
-                cluster: columns,
-                shared: ring.column_bytes(false),
-            }),
+            Path::Cluster => {
+                let grid = [jobs * columns, 1, 1];
+                let shared = ring.column_bytes(false);
+                let one = Launch::of("becalm_rotate_cluster", grid, threads, shared);
+                Some(Launch { cluster: columns, ..one })
+            }
             Path::Block => (ring.jobs_of_block() >= 1).then(|| together("becalm_rotate_block", 1)),
             Path::Pair => (ring.jobs_of_block() >= 2).then(|| together("becalm_rotate_pair", 2)),
         }
+    }
+
+    /// acc, ring, flags, key, packed exponents, stride, steps, jobs, slots, rotators, table: `rotators` blocks of four ciphertexts, and
+    /// `makers` that make bundles.
+    pub fn rotate_batch(rotators: u32, makers: u32) -> Self {
+        let grid = [rotators + makers, 1, 1];
+        let one = Launch::of("becalm_rotate_batch", grid, 256, BATCH_SHARED);
+        Launch { at_once: true, ..one }
+    }
+
+    /// bundles, job stride, flags, key, packed exponents, stride, steps, jobs, table.
+    pub fn bundle_ahead(blocks: u32) -> Self {
+        Launch::of("becalm_bundle_ahead", [blocks, 1, 1], 256, 139_408)
     }
 
     /// bundle, key, exponents, width, jobs, table.
@@ -237,7 +264,7 @@ impl Launch {
         Launch::of(kernel, grid, 128, 512 * shape.level)
     }
 
-    /// exponents, inputs, dimension, centered.
+    /// exponents, inputs, dimension, centered, packed exponents or 0, their stride, flags or 0, how many.
     pub fn modulus_switch(jobs: u32) -> Self {
         Launch::of("becalm_modulus_switch", [jobs, 1, 1], 128, 64)
     }

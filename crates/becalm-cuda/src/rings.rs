@@ -183,6 +183,12 @@ impl Ring {
         }
     }
 
+    /// Whether it has the kernels whose bundles are made ahead of the rotation, on GPUs with clusters: `kernels/streams.cuh`.
+    pub const fn is_streamed(&self) -> bool {
+        let columns = self.k == 1 && self.bodies == 1 && self.level == 1;
+        self.log2_n == 11 && columns && self.group_ggsws == 15 && !self.is_exact()
+    }
+
     /// The macros of `kernels/shape.cuh`.
     pub fn macros(&self) -> [(&'static str, u32); 9] {
         [

@@ -20,5 +20,6 @@ void bulk_copy(void* to, const void* from, unsigned bytes, unsigned long long* b
 inline void async_fence() {}
 unsigned read_flag(const unsigned* at);
 void await_flag(const unsigned* at, unsigned wanted);
+inline void acquire_flag(const unsigned* at, unsigned wanted) { await_flag(at, wanted); }
 void raise_flag(unsigned* at, unsigned by);
 void count_flag(unsigned* at, unsigned by);

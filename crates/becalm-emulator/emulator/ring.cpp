@@ -65,6 +65,10 @@ extern "C" emulator::Body* BECALM_RING(const char* name, void (**out)()) {
   CASE(becalm_try_multiply)
   CASE(becalm_try_mistake)
 #endif
+#if BECALM_STREAMED
+  CASE(becalm_rotate_batch)
+  CASE(becalm_bundle_ahead)
+#endif
   CASE(becalm_key_switch_start)
   CASE(becalm_key_switch_32)
   CASE(becalm_key_switch_64)

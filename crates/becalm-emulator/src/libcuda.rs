@@ -536,6 +536,7 @@ unsafe extern "C" fn cuLaunchKernelEx(
             block: config.block[0],
             cluster: cluster[0],
             shared: config.shared,
+            at_once: attributes.iter().any(|a| a.what == 2 && a.value[0] != 0),
         };
         driver.put(stream)?;
         driver.note(config.stream, kernel.0);

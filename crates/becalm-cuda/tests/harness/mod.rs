@@ -112,7 +112,11 @@ impl Device {
         let inputs = parts(input.as_ptr().cast_mut(), input.len(), jobs);
         let pointers = (out.as_mut_ptr(), inputs.as_ptr());
         let launch = Launch::modulus_switch(jobs);
-        self.run(&launch, arguments![pointers.0, pointers.1, dimension, centered]);
+        let (none, no) = (std::ptr::null_mut::<u64>(), 0u32);
+        self.run(
+            &launch,
+            arguments![pointers.0, pointers.1, dimension, centered, none, no, none, no],
+        );
         out
     }
 

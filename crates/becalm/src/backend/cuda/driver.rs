@@ -436,11 +436,18 @@ impl Device for Gpu {
         let function = self.function(ring, launch)?;
         let mut pointers: Vec<*mut c_void> = arguments.iter().map(pointer).collect();
         // SAFETY: all zeros is a value of this type.
-        let mut cluster: sys::CUlaunchAttribute = unsafe { std::mem::zeroed() };
-        cluster.id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-        cluster.value.clusterDim.x = launch.cluster;
-        cluster.value.clusterDim.y = 1;
-        cluster.value.clusterDim.z = 1;
+        let mut attributes: [sys::CUlaunchAttribute; 1] = unsafe { std::mem::zeroed() };
+        // A launch has one of the two at most: `Launch::check`.
+        if launch.at_once {
+            attributes[0].id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+            attributes[0].value.cooperative = 1;
+        } else {
+            let cluster = &mut attributes[0];
+            cluster.id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+            cluster.value.clusterDim.x = launch.cluster;
+            cluster.value.clusterDim.y = 1;
+            cluster.value.clusterDim.z = 1;
+        }
         let config = sys::CUlaunchConfig {
             gridDimX: launch.grid[0],
             gridDimY: launch.grid[1],
@@ -450,8 +457,8 @@ impl Device for Gpu {
             blockDimZ: 1,
             sharedMemBytes: launch.shared,
             hStream: self.streams[stream].0,
-            attrs: &mut cluster,
-            numAttrs: u32::from(launch.cluster > 1),
+            attrs: attributes.as_mut_ptr(),
+            numAttrs: u32::from(launch.cluster > 1 || launch.at_once),
         };
         let none = std::ptr::null_mut();
         // SAFETY: function and stream are of this context; pointers are to arguments, which the call copies; the rest is

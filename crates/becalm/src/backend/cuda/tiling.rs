@@ -1,11 +1,15 @@
 //! How a batch is cut for a device: which kernel rotates, how many ciphertexts at once, how many steps a launch.
 //!
-//! Few ciphertexts take a cluster of blocks each, many a block for two. As many go at once as the device has room for. The
-//! bundles of a multi-bit rotation are made in chunks of steps, two chunks in turn, which together stay in the second-level
-//! cache. The numbers of [`Tuning`] are guesses from the machine's sizes: none was measured.
+//! In the ring of the multi-bit sets of 2048 coefficients, on GPUs with clusters, bundles are made *ahead*: one launch makes those of all
+//! steps while another rotates ([`Ahead`]). Few ciphertexts take clusters of 16 or 4 blocks that split the leaves of the transform, many
+//! one kernel whose blocks rotate or make bundles.
+//!
+//! Elsewhere few ciphertexts take a cluster of a block for each column, many a block for two. As many go at once as the device has room
+//! for. The bundles of a multi-bit rotation are made in chunks of steps, two chunks in turn, which together stay in the second-level
+//! cache.
 
 use crate::{Error, Result};
-use becalm_cuda::launch::{CLUSTER, KeySwitch, Launch, Path};
+use becalm_cuda::launch::{BATCH_JOBS, BATCH_SHARED, CLUSTER, KeySwitch, Launch, Path, TILES, UNIT_JOBS};
 use becalm_cuda::{DeviceInfo, Ring};
 
 /// Settings that a first measurement chooses; `BECALM_CUDA_TUNE="chunk=8 tensor=0"` sets some of them for that measurement.
@@ -22,15 +26,42 @@ pub(super) struct Tuning {
     pub staging: u32,
     /// Whether the stream of the rotations goes before that of the bundles; 0 for streams of one priority.
     pub priorities: u32,
+    /// Whether bundles are made ahead of the rotation, where the kernels for that are; 0 for chunks.
+    pub ahead: u32,
+    /// Ciphertexts up to which each takes a cluster of 16 blocks; 0 for as many as run at once.
+    pub few: u32,
+    /// Ciphertexts from which they are a batch; 0 for six times as many as clusters of 4 run at once.
+    pub many: u32,
+    /// Blocks that make the bundles of a batch; 0 for half of the leaves' tiles, or of the multiprocessors.
+    pub makers: u32,
+    /// Units of 16 bundles that the ring of a batch holds beside one for each unit of ciphertexts.
+    pub spare: u32,
 }
 
 impl Default for Tuning {
     fn default() -> Self {
-        Tuning { chunk: 16, tensor: 32, recorded: 8, staging: 32, priorities: 1 }
+        let chunks = Tuning { chunk: 16, tensor: 32, recorded: 4, staging: 32, ..Tuning::none() };
+        Tuning { priorities: 1, ahead: 1, spare: 8, ..chunks }
     }
 }
 
 impl Tuning {
+    /// Every number 0.
+    const fn none() -> Self {
+        Tuning {
+            chunk: 0,
+            tensor: 0,
+            recorded: 0,
+            staging: 0,
+            priorities: 0,
+            ahead: 0,
+            few: 0,
+            many: 0,
+            makers: 0,
+            spare: 0,
+        }
+    }
+
     /// The settings of `$BECALM_CUDA_TUNE`, with defaults for the others.
     ///
     /// # Errors
@@ -50,6 +81,11 @@ impl Tuning {
                 "recorded" => Some(&mut tuning.recorded),
                 "staging" => Some(&mut tuning.staging),
                 "priorities" => Some(&mut tuning.priorities),
+                "ahead" => Some(&mut tuning.ahead),
+                "few" => Some(&mut tuning.few),
+                "many" => Some(&mut tuning.many),
+                "makers" => Some(&mut tuning.makers),
+                "spare" => Some(&mut tuning.spare),
                 _ => None,
             };
             let value = word.split_once('=').and_then(|(_, value)| value.parse().ok());
@@ -58,8 +94,7 @@ impl Tuning {
                     *place = value
                 }
                 _ => {
-                    let wanted =
-                        "chunk=N from 1 on, tensor=N, recorded=N, staging=N or priorities=N";
+                    let wanted = "chunk=N from 1 on, or N for tensor, recorded, staging, priorities, ahead, few, many, makers or spare";
                     let remedy = "write it so, or unset BECALM_CUDA_TUNE";
                     return Err(Error::bad_input("BECALM_CUDA_TUNE", wanted, word, remedy));
                 }
@@ -72,13 +107,70 @@ impl Tuning {
 /// How bootstraps run on one device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Tiling {
-    pub path: Path,
     /// Ciphertexts at once.
     pub tile: u32,
+    pub how: How,
+}
+
+/// Where bundles come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    /// They are made ahead of the rotation, for all steps: [`Ahead`].
+    Ahead,
+    /// They are made in chunks of steps, or steps are classic.
+    Chunks(Chunks),
+}
+
+/// Launches of some steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Chunks {
+    pub path: Path,
     /// Steps of a launch.
     pub chunk: u32,
     /// Whether bundles are products of the tensor cores.
     pub tensor: bool,
+}
+
+/// How a number of ciphertexts is rotated whose bundles are made ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ahead {
+    /// A cluster of `blocks` for each, `together` of them at once.
+    Leaves { blocks: u32, together: u32 },
+    /// One launch with `makers` blocks that make bundles, and a ring of so many slots of 16.
+    Batch { makers: u32, slots: u32 },
+}
+
+/// Whether bundles of a ring are made ahead on a device.
+pub(super) fn streams(info: &DeviceInfo, ring: &Ring, tuning: &Tuning) -> bool {
+    let fits = info.clusters() && info.fast_doubles() && info.shared >= BATCH_SHARED;
+    tuning.ahead > 0 && ring.is_streamed() && fits
+}
+
+/// Clusters of so many blocks, one a multiprocessor, that run at once: a part of the multiprocessors of a group is left over. An
+/// H100 of 132 has room for 7 of 16 and 30 of 4.
+fn clusters_at_once(info: &DeviceInfo, blocks: u32) -> u32 {
+    let usable = if blocks == 16 { info.multiprocessors * 8 / 9 } else { info.multiprocessors * 10 / 11 };
+    (usable / blocks).max(1)
+}
+
+/// How `jobs` ciphertexts are rotated whose bundles are made ahead.
+pub(super) fn ahead(info: &DeviceInfo, jobs: u32, tuning: &Tuning) -> Ahead {
+    let or = |given: u32, rule: u32| if given == 0 { rule } else { given };
+    let (sixteen, four) = (clusters_at_once(info, 16), clusters_at_once(info, 4));
+    if jobs <= or(tuning.few, sixteen) {
+        return Ahead::Leaves { blocks: 16, together: sixteen };
+    }
+    if jobs < or(tuning.many, 6 * four + 1) {
+        return Ahead::Leaves { blocks: 4, together: four };
+    }
+    let makers = or(tuning.makers, (TILES / 2).min(info.multiprocessors / 2));
+    Ahead::Batch { makers: makers.max(1), slots: jobs.div_ceil(UNIT_JOBS) + tuning.spare }
+}
+
+/// Ciphertexts of a batch at once: as many as blocks that do not make bundles rotate, in whole pairs of units where there are some.
+fn batch(info: &DeviceInfo, makers: u32) -> u32 {
+    let most = BATCH_JOBS * info.multiprocessors.saturating_sub(makers).max(1);
+    if most >= 2 * UNIT_JOBS { most / (2 * UNIT_JOBS) * (2 * UNIT_JOBS) } else { most }
 }
 
 /// The tiling for `jobs` ciphertexts and a rotation of `steps` steps; `None` if no kernel of the ring fits the device.
@@ -89,6 +181,13 @@ pub(super) fn tiling(
     steps: u32,
     tuning: &Tuning,
 ) -> Option<Tiling> {
+    if streams(info, ring, tuning) {
+        let tile = match ahead(info, jobs, tuning) {
+            Ahead::Leaves { .. } => jobs,
+            Ahead::Batch { makers, .. } => jobs.min(batch(info, makers)),
+        };
+        return Some(Tiling { tile: tile.max(1), how: How::Ahead });
+    }
     let fits = |path: Path| {
         let launch = Launch::rotate(ring, path, 2)?;
         let cluster = launch.cluster == 1 || (info.clusters() && launch.cluster <= CLUSTER);
@@ -113,7 +212,7 @@ pub(super) fn tiling(
     let fits = |launch: Launch| launch.shared <= info.shared;
     let tensor = (1..=tile).contains(&tuning.tensor)
         && Launch::bundle_tensor(ring, chunk, tile).is_some_and(fits);
-    Some(Tiling { path, tile, chunk: chunk.clamp(1, steps.max(1)), tensor })
+    Some(Tiling { tile, how: How::Chunks(Chunks { path, chunk: chunk.clamp(1, steps.max(1)), tensor }) })
 }
 
 /// Blocks of so much shared memory that run at once.
@@ -139,18 +238,47 @@ mod tests {
     use super::*;
     use becalm_cuda::RINGS;
 
+    fn chunks(tiling: Option<Tiling>) -> (u32, Chunks) {
+        match tiling {
+            Some(Tiling { tile, how: How::Chunks(chunks) }) => (tile, chunks),
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn few_take_clusters_and_many_share_blocks() {
-        let tuning = Tuning::default();
-        let of = |jobs| tiling(&DeviceInfo::h100(), &RINGS[1], jobs, 230, &tuning).unwrap();
-        assert_eq!(of(1), Tiling { path: Path::Cluster, tile: 1, chunk: 16, tensor: false });
-        assert_eq!((of(66).path, of(66).tile), (Path::Cluster, 66));
-        assert_eq!((of(67).path, of(67).tile), (Path::Pair, 67));
+        let tuning = Tuning { ahead: 0, ..Tuning::default() };
+        let of = |jobs| chunks(tiling(&DeviceInfo::h100(), &RINGS[1], jobs, 230, &tuning));
+        assert_eq!(of(1), (1, Chunks { path: Path::Cluster, chunk: 16, tensor: false }));
+        assert_eq!((of(66).1.path, of(66).0), (Path::Cluster, 66));
+        assert_eq!((of(67).1.path, of(67).0), (Path::Pair, 67));
         // 264 bundles of 64 KiB are more than a quarter of the cache.
-        assert_eq!(of(8192), Tiling { path: Path::Pair, tile: 264, chunk: 1, tensor: true });
-        assert!(!of(tuning.tensor - 1).tensor && of(tuning.tensor).tensor);
-        let classic = tiling(&DeviceInfo::h100(), &RINGS[0], 8192, 918, &tuning).unwrap();
+        assert_eq!(of(8192), (264, Chunks { path: Path::Pair, chunk: 1, tensor: true }));
+        assert!(!of(tuning.tensor - 1).1.tensor && of(tuning.tensor).1.tensor);
+        let (_, classic) = chunks(tiling(&DeviceInfo::h100(), &RINGS[0], 8192, 918, &tuning));
         assert_eq!((classic.path, classic.chunk, classic.tensor), (Path::Pair, 918, false));
+    }
+
+    #[test]
+    fn bundles_are_made_ahead_where_the_kernels_are() {
+        let (h100, tuning) = (DeviceInfo::h100(), Tuning::default());
+        let tile = |jobs| tiling(&h100, &RINGS[1], jobs, 230, &tuning).unwrap();
+        assert_eq!(tile(1), Tiling { tile: 1, how: How::Ahead });
+        assert_eq!((tile(180).tile, tile(181).tile, tile(8192).tile), (180, 181, 256));
+        assert_eq!(ahead(&h100, 7, &tuning), Ahead::Leaves { blocks: 16, together: 7 });
+        assert_eq!(ahead(&h100, 180, &tuning), Ahead::Leaves { blocks: 4, together: 30 });
+        assert_eq!(ahead(&h100, 256, &tuning), Ahead::Batch { makers: 64, slots: 24 });
+        // All blocks of a batch are on the device at once, whatever its size.
+        for multiprocessors in [1, 2, 4, 78, 114, 132, 148] {
+            let info = DeviceInfo { multiprocessors, ..DeviceInfo::h100() };
+            let Ahead::Batch { makers, slots } = ahead(&info, 5000, &tuning) else { panic!() };
+            let jobs = batch(&info, makers);
+            let blocks = jobs.div_ceil(BATCH_JOBS) + makers;
+            assert!(blocks <= multiprocessors.max(2), "{multiprocessors}: {blocks}");
+            assert!(slots >= jobs.div_ceil(UNIT_JOBS));
+        }
+        let a100 = DeviceInfo { capability: (8, 0), shared: 163 << 10, ..DeviceInfo::h100() };
+        assert!(!streams(&a100, &RINGS[1], &tuning) && !streams(&h100, &RINGS[0], &tuning));
     }
 
     #[test]
@@ -159,7 +287,8 @@ mod tests {
         assert_eq!(of("").unwrap(), Tuning::default());
         let other = Tuning { chunk: 4, tensor: 0, ..Tuning::default() };
         assert_eq!(of("tensor=0  chunk=4").unwrap(), other);
-        assert!(!tiling(&DeviceInfo::h100(), &RINGS[1], 8192, 230, &other).unwrap().tensor);
+        let chunked = Tuning { ahead: 0, ..other };
+        assert!(!chunks(tiling(&DeviceInfo::h100(), &RINGS[1], 8192, 230, &chunked)).1.tensor);
         for wrong in
             ["chunk", "chunk=", "chunk=x", "chunk=0", "chunk=-1", "tile=3", "tensor=99999999999"]
         {
@@ -174,11 +303,11 @@ mod tests {
         let tuning = Tuning::default();
         let tiling =
             |info: &DeviceInfo, ring: &Ring, jobs, steps| tiling(info, ring, jobs, steps, &tuning);
-        assert_eq!(tiling(&a100, &RINGS[1], 1, 230).unwrap().path, Path::Block);
-        assert_eq!(tiling(&a100, &RINGS[1], 500, 230).unwrap().path, Path::Block);
+        assert_eq!(chunks(tiling(&a100, &RINGS[1], 1, 230)).1.path, Path::Block);
+        assert_eq!(chunks(tiling(&a100, &RINGS[1], 500, 230)).1.path, Path::Block);
         // cm_2_2_w4 has five columns of 2048 coefficients, which only a cluster holds.
         let last = RINGS.iter().find(|r| r.bodies == 4 && r.k == 1).unwrap();
-        assert_eq!(tiling(&DeviceInfo::h100(), last, 500, 900).unwrap().path, Path::Cluster);
+        assert_eq!(chunks(tiling(&DeviceInfo::h100(), last, 500, 900)).1.path, Path::Cluster);
         assert_eq!(tiling(&a100, last, 500, 900), None);
     }
 
