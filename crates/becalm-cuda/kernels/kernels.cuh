@@ -7,6 +7,9 @@
 #include "micro.cuh"
 #include "modulus_switch.cuh"
 #include "rotate.cuh"
+#if BECALM_STREAMED
+#include "leaves.cuh"
+#endif
 
 /// Shared memory of an SM: 227 KiB, and 99 KiB where doubles are slow.
 constexpr int SM_BYTES = EXACT ? 101376 : MOST_SHARED;
@@ -70,6 +73,25 @@ KERNEL void __launch_bounds__(BUNDLE_THREADS) becalm_bundle_many(Value* bundle, 
 KERNEL void __launch_bounds__(TENSOR_THREADS, 2) becalm_bundle_tensor(Value* bundle, const Value* key, const u32* exponents,
                                                                       u32 width, u32 jobs, const Value* table) {
   make_bundles_by_tensor(bundle, key, exponents, width, jobs, table);
+}
+#endif
+
+#if BECALM_STREAMED && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)
+/// A cluster of 16 blocks for each ciphertext.
+KERNEL void __launch_bounds__(LeavesLayout<16>::BLOCK_THREADS, 1)
+    becalm_rotate_leaves_16(Coefficient* acc, const Value* bundles, u64 job_stride, const u32* flags, u32 steps, const Value* table) {
+  rotate_leaves<16>(acc, bundles, job_stride, flags, steps, table);
+}
+
+/// A cluster of 4. A quarter of an SM has 512 registers for each lane and holds two of its five warps.
+KERNEL void __maxnreg__(200)
+    becalm_rotate_leaves_4(Coefficient* acc, const Value* bundles, u64 job_stride, const u32* flags, u32 steps, const Value* table) {
+  rotate_leaves<4>(acc, bundles, job_stride, flags, steps, table);
+}
+
+KERNEL void __launch_bounds__(STREAM_THREADS, 1) becalm_bundle_stream(Value* bundles, u32* flags, const Value* key, const u32* exponents,
+                                                                      u32 steps, const Value* table) {
+  make_bundles_in_order(bundles, flags, key, exponents, steps, table);
 }
 #endif
 

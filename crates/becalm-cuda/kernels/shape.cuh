@@ -6,6 +6,11 @@
 //   BECALM_ARITHMETIC   0: doubles; 1: exact modulo p, for words modulo 2^64; 2: exact, words modulo p
 #pragma once
 
+/// The shape for which there are kernels that make bundles and rotate at the same time (`leaves.cuh`).
+#define BECALM_STREAMED                                                                                              \
+  (BECALM_LOG2_N == 11 && BECALM_K == 1 && BECALM_BODIES == 1 && BECALM_LEVEL == 1 && BECALM_GROUP_GGSWS == 15 && \
+   BECALM_ARITHMETIC == 0)
+
 constexpr bool EXACT = BECALM_ARITHMETIC > 0, PRIME = BECALM_ARITHMETIC == 2;
 constexpr int LOG2_N = BECALM_LOG2_N, N = 1 << LOG2_N;
 /// Points of a transform: complex ones stand for two coefficients, residues for one.

@@ -105,6 +105,8 @@ pub const GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
 pub const THREADS: u32 = 1024;
 /// Blocks of a cluster that every GPU with clusters can have.
 pub const CLUSTER: u32 = 8;
+/// Blocks of a cluster where a kernel may ask for more than that, which its function must then be told.
+pub const LARGE_CLUSTER: u32 = 16;
 /// Key switches of one launch at most: they are the second dimension of its grid.
 pub const KEY_SWITCHES: usize = (GRID[1] * KEY_SWITCH_JOBS) as usize;
 
@@ -114,6 +116,8 @@ pub const KEY_SWITCH_JOBS: u32 = 8;
 const TENSOR_JOBS: u32 = 64;
 /// Leaves of a transform in a block that makes bundles.
 const BUNDLE_POINTS: u32 = 32;
+/// The kernel whose clusters are larger than [`CLUSTER`].
+const ROTATE_LEAVES_16: &str = "becalm_rotate_leaves_16";
 
 impl Launch {
     /// Refuses a launch that a driver would refuse for every kernel.
@@ -127,12 +131,19 @@ impl Launch {
                 no(&format!("a grid of 1 to {GRID:?} blocks is wanted"))
             }
             _ if self.block == 0 || self.block > THREADS => no("a block has 1 to 1024 threads"),
-            _ if self.cluster == 0 || self.cluster > CLUSTER => no("a cluster has 1 to 8 blocks"),
+            _ if self.cluster == 0 || self.cluster > self.largest_cluster() => {
+                no(&format!("a cluster has 1 to {} blocks", self.largest_cluster()))
+            }
             _ if !self.grid[0].is_multiple_of(self.cluster) => no("clusters fill a grid"),
             _ if self.cluster > 1 && !info.clusters() => no("the device has no clusters"),
             _ if self.shared > info.shared => no("shared memory that the device has not"),
             _ => Ok(()),
         }
+    }
+
+    /// Blocks that a cluster of this kernel may have.
+    pub fn largest_cluster(&self) -> u32 {
+        if self.kernel == ROTATE_LEAVES_16 { LARGE_CLUSTER } else { CLUSTER }
     }
 
     /// `grid` blocks of `block` threads, `shared` bytes each, no clusters.
@@ -198,6 +209,25 @@ impl Launch {
         let shared = values * ring.point_bytes() + TENSOR_JOBS * (2 * pairs + 1) * 4;
         let grid = [ring.m() / BUNDLE_POINTS, groups * tiles, jobs.div_ceil(TENSOR_JOBS)];
         Some(Launch::of("becalm_bundle_tensor", grid, 256, shared))
+    }
+
+    /// acc, bundles, job stride, flags, steps, table: a cluster of 16 or 4 `blocks` for each ciphertext. As `LeavesLayout` of
+    /// `kernels/leaves.cuh`: points of both polynomials three or four times, a ring of pieces of bundles, mbarriers.
+    pub fn rotate_leaves(jobs: u32, blocks: u32) -> Self {
+        let (kernel, stages, exchanges) = match blocks {
+            16 => (ROTATE_LEAVES_16, 8, 4),
+            _ => ("becalm_rotate_leaves_4", 3, 3),
+        };
+        let (warps, points, piece) = (16 / blocks, 2 * 1024 / blocks, 4096 / blocks);
+        let shared = 16 * (exchanges * points + stages * piece) + 8 * (2 + 2 * stages);
+        let grid = [jobs * blocks, 1, 1];
+        Launch { cluster: blocks, ..Launch::of(kernel, grid, 32 * warps + 32, shared) }
+    }
+
+    /// bundles, flags, key, exponents, steps, table. In each of 8 warps: two tiles of the key, 16 factors at 8 leaves, two mbarriers.
+    pub fn bundle_stream(blocks: u32) -> Self {
+        let warp = 16 * (2 * 512 + 16 * 8) + 2 * 8;
+        Launch::of("becalm_bundle_stream", [blocks, 1, 1], 256, 8 * warp)
     }
 
     /// out, sums, rounds, kind: `kernels/micro.cuh`, as all of these.
@@ -330,6 +360,9 @@ mod tests {
         ] {
             assert!(bad.check(&DeviceInfo::h100()).is_err_and(|e| e.contains(why)), "{bad:?}");
         }
+        let leaves = Launch::rotate_leaves(2, 16);
+        assert_eq!((leaves.cluster, leaves.check(&DeviceInfo::h100())), (16, Ok(())));
+        assert!(Launch { cluster: 32, ..leaves }.check(&DeviceInfo::h100()).is_err());
         let older = DeviceInfo { capability: (8, 6), ..DeviceInfo::h100() };
         assert!(good.check(&older).is_err_and(|e| e.contains("no clusters")));
     }

@@ -47,6 +47,11 @@ extern "C" bool BECALM_RING(const char* name, const emulator::Launch* shape, voi
 #if BECALM_GROUP_GGSWS > 0 && BECALM_ARITHMETIC == 0
   CASE(becalm_bundle_tensor)
 #endif
+#if BECALM_STREAMED
+  CASE(becalm_rotate_leaves_16)
+  CASE(becalm_rotate_leaves_4)
+  CASE(becalm_bundle_stream)
+#endif
 #ifdef BECALM_MICRO
   CASE(becalm_micro_fp64)
   CASE(becalm_micro_read)
