@@ -80,7 +80,7 @@ __device__ __forceinline__ void load_lane_factors(Value* factors, const Value* t
       level++;
     }
     const int depth = 5 + level, node = int(t << level) + 2 * m;
-    const u32 forward = ((1u << (10 - depth)) + (bits_reversed(u32(node), depth) << (12 - depth))) / 2;
+    const u32 forward = ((1u << (10 - depth)) + (reversed(u32(node), depth) << (12 - depth))) / 2;
     const u32 back = u32(-(int(t) + 32 * m) * (64 >> level));
     factors[i] = read(&table[ROOTS_AT + (forward & (2 * N - 1))]);
     factors[WarpsLayout::BACK + i] = read(&table[ROOTS_AT + (back & (2 * N - 1))]);
@@ -100,7 +100,7 @@ struct Quarter {
 };
 
 /// Blocks of four ciphertexts, a warp for each polynomial.
-__device__ __forceinline__ void rotate_by_warps(Coefficient* acc, const ToRing& from, u32 steps, const Value* table) {
+__device__ __forceinline__ void rotate_polynomials(Coefficient* acc, const ToRing& from, u32 steps, const Value* table) {
   const u32 warp = threadIdx.x / 32, t = threadIdx.x % 32, column = warp & 1, job = blockIdx.x * WarpsLayout::JOBS + warp / 2;
   Value* const block = shared_memory<Value>();
   Value* const factors = block + WarpsLayout::FACTORS_AT;
@@ -175,7 +175,7 @@ __device__ __forceinline__ void rotate_batch(Coefficient* acc, Value* ring, u32*
   const u32 units = (jobs + UNIT_JOBS - 1) / UNIT_JOBS;
   const ToRing to{ring, slots, jobs, units, flags, flags + steps * units};
   if (blockIdx.x < rotators) {
-    rotate_by_warps(acc, to, steps, table);
+    rotate_polynomials(acc, to, steps, table);
   } else {
     make_bundles_ahead<WarpsLayout::WARPS, 2, BATCH_STAGES, BATCH_STAGE_TILES>(key, packed, stride, steps, jobs, blockIdx.x - rotators,
                                                                              gridDim.x - rotators, table, to);

@@ -1,9 +1,5 @@
 // The kernels of one ring, by the names under which a host finds them. `src/launch.rs` has the shapes of their launches.
 #pragma once
-#include "shape.cuh"
-#if BECALM_STREAMED
-#include "batch.cuh"
-#endif
 #include "bundle.cuh"
 #include "convert.cuh"
 #include "key_switch.cuh"
@@ -11,6 +7,10 @@
 #include "micro.cuh"
 #include "modulus_switch.cuh"
 #include "rotate.cuh"
+#if BECALM_STREAMED
+#include "batch.cuh"
+#include "leaves.cuh"
+#endif
 
 /// Shared memory of an SM: 227 KiB, and 99 KiB where doubles are slow.
 constexpr int SM_BYTES = EXACT ? 101376 : MOST_SHARED;
@@ -85,11 +85,28 @@ KERNEL void __launch_bounds__(32 * WarpsLayout::WARPS, 1)
 }
 
 /// Beside a rotation that needs half of a multiprocessor's registers.
-KERNEL void __launch_bounds__(32 * STREAM_WARPS, 2)
+KERNEL void __launch_bounds__(32 * MAKER_WARPS, 2)
     becalm_bundle_ahead(Value* bundles, u64 job_stride, u32* flags, const Value* key, const u64* packed, u32 stride, u32 steps, u32 jobs,
                         const Value* table) {
   const ToSteps to{bundles, job_stride, flags, steps, (jobs + UNIT_JOBS - 1) / UNIT_JOBS};
-  make_bundles_ahead<STREAM_WARPS, 1, STREAM_STAGES, 1>(key, packed, stride, steps, jobs, blockIdx.x, gridDim.x, table, to);
+  make_bundles_ahead<MAKER_WARPS, 1, MAKER_STAGES, 1>(key, packed, stride, steps, jobs, blockIdx.x, gridDim.x, table, to);
+}
+
+/// A cluster of 16 blocks for each ciphertext.
+KERNEL void __launch_bounds__(LeavesLayout<16>::BLOCK_THREADS, 1)
+    becalm_rotate_leaves_16(Coefficient* acc, const Value* bundles, u64 job_stride, const u32* flags, u32 steps, const Value* table) {
+  rotate_leaves<16>(acc, bundles, job_stride, flags, steps, table);
+}
+
+/// A cluster of 4. A quarter of an SM has 512 registers for each lane and holds two of its five warps.
+KERNEL void __maxnreg__(200)
+    becalm_rotate_leaves_4(Coefficient* acc, const Value* bundles, u64 job_stride, const u32* flags, u32 steps, const Value* table) {
+  rotate_leaves<4>(acc, bundles, job_stride, flags, steps, table);
+}
+
+KERNEL void __launch_bounds__(STREAM_THREADS, 1) becalm_bundle_stream(Value* bundles, u32* flags, const Value* key, const u32* exponents,
+                                                                      u32 steps, const Value* table) {
+  make_bundles_in_order(bundles, flags, key, exponents, steps, table);
 }
 #endif
 

@@ -6,6 +6,11 @@
 //   BECALM_ARITHMETIC   0: doubles; 1: exact modulo p, for words modulo 2^64; 2: exact, words modulo p
 #pragma once
 
+/// The shape for which there are kernels that make bundles and rotate at the same time (`leaves.cuh`).
+#define BECALM_STREAMED                                                                                              \
+  (BECALM_LOG2_N == 11 && BECALM_K == 1 && BECALM_BODIES == 1 && BECALM_LEVEL == 1 && BECALM_GROUP_GGSWS == 15 && \
+   BECALM_ARITHMETIC == 0)
+
 constexpr bool EXACT = BECALM_ARITHMETIC > 0, PRIME = BECALM_ARITHMETIC == 2;
 constexpr int LOG2_N = BECALM_LOG2_N, N = 1 << LOG2_N;
 /// Points of a transform: complex ones stand for two coefficients, residues for one.
@@ -18,11 +23,5 @@ constexpr int GGSWS = CLASSIC ? 1 : BECALM_GROUP_GGSWS;
 /// Points of a polynomial that a thread holds in registers, and threads of a polynomial: at least a warp.
 constexpr int LOG2_POINTS = (LOG2_N >= 9 ? 3 : 2) + (EXACT ? 1 : 0), POINTS = 1 << LOG2_POINTS;
 constexpr int THREADS = M / POINTS;
-/// Whether the ring has the kernels whose bundles are made ahead of the rotation: `streams.cuh`.
-#if BECALM_LOG2_N == 11 && BECALM_K == 1 && BECALM_BODIES == 1 && BECALM_LEVEL == 1 && BECALM_GROUP_GGSWS == 15 && BECALM_ARITHMETIC == 0
-#define BECALM_STREAMED 1
-#else
-#define BECALM_STREAMED 0
-#endif
 static_assert(LOG2_N >= 8 && LOG2_N <= 14, "polynomials of 256 to 16384 coefficients");
 static_assert(BASE_LOG * LEVEL <= (EXACT ? 62 : 48), "digits that the arithmetic holds");

@@ -20,6 +20,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("device.cuh", include_str!("../kernels/device.cuh")),
     ("goldilocks.cuh", include_str!("../kernels/goldilocks.cuh")),
     ("key_switch.cuh", include_str!("../kernels/key_switch.cuh")),
+    ("leaves.cuh", include_str!("../kernels/leaves.cuh")),
     ("linear.cuh", include_str!("../kernels/linear.cuh")),
     ("micro.cuh", include_str!("../kernels/micro.cuh")),
     ("modulus_switch.cuh", include_str!("../kernels/modulus_switch.cuh")),

@@ -15,6 +15,7 @@
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
+#define __maxnreg__(...)
 #if defined(__SANITIZE_THREAD__)
 #define EMULATOR_INTERNAL __attribute__((no_sanitize("thread"), noinline))
 #else

@@ -48,6 +48,13 @@ extern "C" emulator::Body* BECALM_RING(const char* name, void (**out)()) {
 #if BECALM_GROUP_GGSWS > 0 && BECALM_ARITHMETIC == 0
   CASE(becalm_bundle_tensor)
 #endif
+#if BECALM_STREAMED
+  CASE(becalm_rotate_batch)
+  CASE(becalm_bundle_ahead)
+  CASE(becalm_rotate_leaves_16)
+  CASE(becalm_rotate_leaves_4)
+  CASE(becalm_bundle_stream)
+#endif
 #ifdef BECALM_MICRO
   CASE(becalm_micro_fp64)
   CASE(becalm_micro_read)
@@ -64,10 +71,6 @@ extern "C" emulator::Body* BECALM_RING(const char* name, void (**out)()) {
   CASE(becalm_try_poll)
   CASE(becalm_try_multiply)
   CASE(becalm_try_mistake)
-#endif
-#if BECALM_STREAMED
-  CASE(becalm_rotate_batch)
-  CASE(becalm_bundle_ahead)
 #endif
   CASE(becalm_key_switch_start)
   CASE(becalm_key_switch_32)

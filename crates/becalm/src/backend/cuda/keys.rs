@@ -5,7 +5,7 @@
 //! a value leaves in a key is more than a third of all that a transform makes of a bootstrap's noise. Residues are transformed on the device.
 
 use super::memory::Block;
-use super::tiling::bundle_bytes;
+use super::tiling::{Tuning, bundle_bytes, streams};
 use super::{KeyMemory, launch, refused};
 use crate::cipher::EvaluationKey;
 use crate::math::fft::FftPlan;
@@ -33,7 +33,7 @@ pub(super) struct Matrix {
 pub(super) struct DeviceKeys {
     /// Roots of unity.
     pub roots: Block,
-    /// `[group][GGSW][ℓ][row][column]`, a transform each.
+    /// `[group][GGSW][ℓ][row][column]`, a transform each; or `[group][tile]` where bundles are made ahead.
     pub bootstrap: Option<Block>,
     pub switches: BTreeMap<Need, Matrix>,
 }
@@ -92,8 +92,9 @@ pub(super) fn memory_of(params: &TfheParams, ring: &Ring) -> KeyMemory {
     sizes(params, true, matrix_bytes(&shape(&KeySwitchShape::of(params))), ring)
 }
 
+/// At most: a key whose bundles are not made ahead has no sixteenth GGSW in a group.
 fn sizes(params: &TfheParams, bootstrap: bool, matrices: u64, ring: &Ring) -> KeyMemory {
-    let key = if bootstrap { bootstrap_bytes(params, ring) } else { 0 };
+    let key = if bootstrap { bootstrap_bytes(params, ring, ring.is_streamed()) } else { 0 };
     let room = if ring.is_exact() { key.min(piece_bytes(params, ring)) } else { 0 };
     KeyMemory { key: key + matrices + 8 * becalm_cuda::table(ring).len() as u64, room }
 }
@@ -104,8 +105,10 @@ fn piece_bytes(params: &TfheParams, ring: &Ring) -> u64 {
     (PIECE / size).clamp(1, params.ggsw_count().max(1) as u64) * size
 }
 
-fn bootstrap_bytes(p: &TfheParams, ring: &Ring) -> u64 {
-    p.ggsw_count() as u64 * bundle_bytes(ring)
+fn bootstrap_bytes(p: &TfheParams, ring: &Ring, streamed: bool) -> u64 {
+    let count = p.ggsw_count() as u64;
+    let sums = if streamed { count / u64::from(ring.group_ggsws) } else { 0 };
+    (count + sums) * bundle_bytes(ring)
 }
 
 /// Brings the parts of a key onto every device.
@@ -117,6 +120,7 @@ pub(super) fn open(
     keys: &EvaluationKey,
     needs: &BTreeSet<Need>,
     ring: &Ring,
+    tuning: &Tuning,
 ) -> Result<Vec<DeviceKeys>> {
     let roots = becalm_cuda::table(ring);
     let mut opened = Vec::new();
@@ -125,7 +129,11 @@ pub(super) fn open(
         opened.push(DeviceKeys { roots, bootstrap: None, switches: BTreeMap::new() });
     }
     if needs.contains(&Need::Bootstrap) {
-        bootstrap(devices, keys, ring, &mut opened)?;
+        if devices.iter().all(|d| streams(d.info(), ring, tuning)) {
+            streamed(devices, keys, ring, &mut opened)?;
+        } else {
+            bootstrap(devices, keys, ring, &mut opened)?;
+        }
     }
     for (need, shape) in switches(keys, needs)? {
         let slot_key = need.slot_key(keys)?;
@@ -196,11 +204,49 @@ fn bootstrap(
     Ok(())
 }
 
+/// The key of a ring whose bundles are made ahead (`streams.cuh`): of each group the tiles, in each of them all GGSW and minus their sum.
+fn streamed(
+    devices: &[Arc<dyn Device>],
+    keys: &EvaluationKey,
+    ring: &Ring,
+    opened: &mut [DeviceKeys],
+) -> Result<()> {
+    let (ggsws, size) = (ring.group_ggsws as usize, bundle_bytes(ring) as usize / 8);
+    let (groups, group) = (keys.params().ggsw_count() / ggsws, (ggsws + 1) * size);
+    for (device, keys) in devices.iter().zip(opened.iter_mut()) {
+        keys.bootstrap = Some(Block::new(device, "open", (groups * group * 8) as u64)?);
+    }
+    let transform = Transform::new(ring)?;
+    let piece = (PIECE as usize / (group * 8)).clamp(1, groups.max(1));
+    let mut words = vec![0u64; piece * group];
+    for first in (0..groups).step_by(piece) {
+        let words = &mut words[..piece.min(groups - first) * group];
+        let work = || (vec![0; ggsws * size], vec![0.0; transform.plan.twofold_len()]);
+        let all = words.par_chunks_exact_mut(group).enumerate();
+        all.for_each_init(work, |(values, work), (i, out)| {
+            for (v, ggsw) in values.chunks_exact_mut(size).enumerate() {
+                keys.expand_ggsw((first + i) * ggsws + v, ggsw);
+                transform.apply(ggsw, work);
+            }
+            transform.tiles(values, out);
+        });
+        for key in opened.iter().filter_map(|keys| keys.bootstrap.as_ref()) {
+            key.upload("open", (first * group * 8) as u64, bytemuck::cast_slice(words))?;
+        }
+    }
+    for device in devices {
+        device.wait().map_err(|f| refused("open", device.as_ref(), f))?;
+    }
+    Ok(())
+}
+
 /// Transforms of the host in the units and the order of the kernels (`transform.cuh`).
 struct Transform {
     plan: Arc<FftPlan>,
     /// For u, at which of the kernels' points the value at e^(iπ(4u + 1)/N) lies.
     points: Vec<usize>,
+    /// Of each of these points the leaf.
+    leaves: Vec<usize>,
     /// The torus in units of the last digit, a power of two.
     unit: f64,
 }
@@ -210,12 +256,47 @@ impl Transform {
         let plan = FftPlan::get(ring.n() as usize, Level::best())?;
         let (m, each, threads) =
             (ring.m() as usize, ring.points() as usize, ring.threads() as usize);
-        let mut points = vec![0; m];
+        let (mut points, mut leaves) = (vec![0; m], vec![0; m]);
         for leaf in 0..m {
             let u = leaf.reverse_bits() >> (usize::BITS - m.ilog2());
             points[u] = leaf % each * threads + leaf / each;
+            leaves[points[u]] = leaf;
         }
-        Ok(Transform { plan, points, unit: f64::exp2(f64::from(ring.base_log * ring.level)) })
+        Ok(Transform {
+            plan,
+            points,
+            leaves,
+            unit: f64::exp2(f64::from(ring.base_log * ring.level)),
+        })
+    }
+
+    /// The transforms of a group's GGSW as tiles, and with them a GGSW that is minus their sum.
+    fn tiles(&self, values: &[u64], out: &mut [u64]) {
+        const POLYNOMIALS: usize = 4;
+        let size = POLYNOMIALS * self.plan.size();
+        for polynomial in 0..POLYNOMIALS {
+            for (point, leaf) in self.leaves.iter().enumerate() {
+                // Leaf 32t + r is number 4·(t mod 2) + r mod 4 of tile 8·⌊t/2⌋ + ⌊r/4⌋.
+                let (t, r) = (leaf / 32, leaf % 32);
+                let (tile, leaf) = (t / 2 * 8 + r / 4, t % 2 * 4 + r % 4);
+                let mut place = |monomial: usize, part: usize, value: f64| {
+                    let code = monomial % 4 * 2 + polynomial / 2;
+                    let at =
+                        ((tile * 16 + monomial) * POLYNOMIALS + polynomial) * 8 + (leaf ^ code);
+                    out[2 * at + part] = value.to_bits();
+                };
+                for part in 0..2 {
+                    let mut sum = Twofold::default();
+                    for (v, ggsw) in values.chunks_exact(size).enumerate() {
+                        let at = polynomial * self.plan.size() + 2 * point + part;
+                        let value = f64::from_bits(ggsw[at]);
+                        sum.add(value);
+                        place(v, part, value);
+                    }
+                    place(15, part, -sum.value());
+                }
+            }
+        }
     }
 
     /// Polynomials of words to their transforms, in place. `work` is for the plan's `twofold_len` doubles.
@@ -228,6 +309,26 @@ impl Transform {
                 polynomial[at + 1] = (work[im] * self.unit).to_bits();
             }
         }
+    }
+}
+
+/// A sum whose rounding errors are summed beside it: rounded once at the end, as a value of the key is.
+#[derive(Default)]
+struct Twofold {
+    sum: f64,
+    error: f64,
+}
+
+impl Twofold {
+    fn add(&mut self, x: f64) {
+        let sum = self.sum + x;
+        let took = sum - self.sum;
+        self.error += (self.sum - (sum - took)) + (x - took);
+        self.sum = sum;
+    }
+
+    fn value(&self) -> f64 {
+        self.sum + self.error
     }
 }
 

@@ -186,7 +186,7 @@ impl Runs<Tfhe> for Cuda {
         let memory = keys::memory(keys, needs, &ring)?;
         let _turns: Vec<_> = self.turns.iter().map(taken).collect();
         self.ready("open", params, &ring, memory)?;
-        let opened = keys::open(&self.devices, keys, needs, &ring)?;
+        let opened = keys::open(&self.devices, keys, needs, &ring, &self.tuning)?;
         let all = self.devices.iter().zip(&self.turns).zip(opened);
         let session = |((device, turn), keys): ((&Arc<dyn Device>, &Turn), _)| {
             let session = CudaSession {

@@ -9,7 +9,9 @@
 //! cache.
 
 use crate::{Error, Result};
-use becalm_cuda::launch::{BATCH_JOBS, BATCH_SHARED, CLUSTER, KeySwitch, Launch, Path, TILES, UNIT_JOBS};
+use becalm_cuda::launch::{
+    BATCH_JOBS, BATCH_SHARED, CLUSTER, KeySwitch, Launch, Path, TILES, UNIT_JOBS,
+};
 use becalm_cuda::{DeviceInfo, Ring};
 
 /// Settings that a first measurement chooses; `BECALM_CUDA_TUNE="chunk=8 tensor=0"` sets some of them for that measurement.
@@ -149,7 +151,8 @@ pub(super) fn streams(info: &DeviceInfo, ring: &Ring, tuning: &Tuning) -> bool {
 /// Clusters of so many blocks, one a multiprocessor, that run at once: a part of the multiprocessors of a group is left over. An
 /// H100 of 132 has room for 7 of 16 and 30 of 4.
 fn clusters_at_once(info: &DeviceInfo, blocks: u32) -> u32 {
-    let usable = if blocks == 16 { info.multiprocessors * 8 / 9 } else { info.multiprocessors * 10 / 11 };
+    let usable =
+        if blocks == 16 { info.multiprocessors * 8 / 9 } else { info.multiprocessors * 10 / 11 };
     (usable / blocks).max(1)
 }
 
@@ -212,7 +215,10 @@ pub(super) fn tiling(
     let fits = |launch: Launch| launch.shared <= info.shared;
     let tensor = (1..=tile).contains(&tuning.tensor)
         && Launch::bundle_tensor(ring, chunk, tile).is_some_and(fits);
-    Some(Tiling { tile, how: How::Chunks(Chunks { path, chunk: chunk.clamp(1, steps.max(1)), tensor }) })
+    Some(Tiling {
+        tile,
+        how: How::Chunks(Chunks { path, chunk: chunk.clamp(1, steps.max(1)), tensor }),
+    })
 }
 
 /// Blocks of so much shared memory that run at once.
