@@ -31,6 +31,7 @@ fn main() {
     std::fs::write(registry, text).expect("a writable OUT_DIR");
     compiler()
         .include(&out)
+        .file("emulator/asynchronous.cpp")
         .file("emulator/emulator.cpp")
         .file("emulator/registry.cpp")
         .compile("becalm_emulator");
@@ -47,6 +48,10 @@ fn compile(ring: &Ring, out: &Path) {
     for (key, value) in ring.macros() {
         build.define(key, value.to_string().as_str());
     }
+    if *ring == TEST_RINGS[0] {
+        // The kernels of the emulator's own tests.
+        build.define("BECALM_TRIALS", None);
+    }
     build.define("BECALM_RING", name.as_str()).file("emulator/ring.cpp");
     // Objects of one source would overwrite each other.
     build.out_dir(out.join(ring.name())).compile(&name);
@@ -57,6 +62,8 @@ fn compiler() -> cc::Build {
     let mut build = cc::Build::new();
     build.cpp(true).std("c++17").opt_level(2).debug(false).flag("-ffp-contract=off");
     build.include("emulator").include(KERNELS);
+    // A fiber may go on in another thread, so the place of a thread's variables is not to be kept over a switch.
+    build.flag("-ftls-model=initial-exec");
     // No ring uses all of the arithmetic.
     build.flag("-Wno-unused-function");
     #[cfg(target_arch = "x86_64")]

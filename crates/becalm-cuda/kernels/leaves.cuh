@@ -62,7 +62,11 @@ __device__ __forceinline__ Factors join_factors(const Value* table, u32 half, u3
 /// What lies where in a block, in values; the mbarriers behind.
 template <int BLOCKS>
 struct LeavesLayout {
-  static constexpr int WARPS = PARTS / BLOCKS, WORKERS = 32 * WARPS, BLOCK_THREADS = WORKERS + 32;
+  static constexpr int WARPS = PARTS / BLOCKS, WORKERS = 32 * WARPS;
+  /// With as many more, of which one fetches. Four warps and one more would be two in one quarter of an SM, which has 512 registers
+  /// for each lane: no block that makes bundles would fit beside them. Four whose registers go to the other four (128 each at first) leave room
+  /// for 256 threads of 128 registers.
+  static constexpr int BLOCK_THREADS = 2 * WORKERS;
   /// Points of a polynomial in a block; those of both.
   static constexpr int COLUMN = M / BLOCKS, HERE = 2 * COLUMN;
   /// A block's piece of a bundle, and how many of them the ring holds.
@@ -340,11 +344,14 @@ __device__ __forceinline__ void rotate_leaves(Coefficient* acc, const Value* bun
   // Nobody sends before every block counts.
   cluster_arrive();
   cluster_wait();
-  if (threadIdx.x < Layout::WORKERS) {
-    if constexpr (BLOCKS == 16) rotate_by_warp(acc, block, barriers, steps, table);
-    else rotate_by_warps(acc, block, barriers, steps, table);
-  } else if (threadIdx.x == Layout::WORKERS) {
-    fetch_bundles<BLOCKS>(block, barriers, bundles, job_stride, flags, steps);
+  if (threadIdx.x >= Layout::WORKERS) {
+    if constexpr (BLOCKS == 4) shrink_registers<32>();
+    if (threadIdx.x == Layout::WORKERS) fetch_bundles<BLOCKS>(block, barriers, bundles, job_stride, flags, steps);
+  } else if constexpr (BLOCKS == 16) {
+    rotate_by_warp(acc, block, barriers, steps, table);
+  } else {
+    grow_registers<224>();
+    rotate_by_warps(acc, block, barriers, steps, table);
   }
   __syncwarp();
   // No block leaves while something is sent to it.

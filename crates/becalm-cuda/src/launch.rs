@@ -105,7 +105,7 @@ pub const GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
 pub const THREADS: u32 = 1024;
 /// Blocks of a cluster that every GPU with clusters can have.
 pub const CLUSTER: u32 = 8;
-/// Blocks of a cluster where a kernel may ask for more than that, which its function must then be told.
+/// Blocks of a cluster that a GPU with clusters may have, if the function was told to: an H100 has them.
 pub const LARGE_CLUSTER: u32 = 16;
 /// Key switches of one launch at most: they are the second dimension of its grid.
 pub const KEY_SWITCHES: usize = (GRID[1] * KEY_SWITCH_JOBS) as usize;
@@ -116,8 +116,6 @@ pub const KEY_SWITCH_JOBS: u32 = 8;
 const TENSOR_JOBS: u32 = 64;
 /// Leaves of a transform in a block that makes bundles.
 const BUNDLE_POINTS: u32 = 32;
-/// The kernel whose clusters are larger than [`CLUSTER`].
-const ROTATE_LEAVES_16: &str = "becalm_rotate_leaves_16";
 
 impl Launch {
     /// Refuses a launch that a driver would refuse for every kernel.
@@ -131,19 +129,14 @@ impl Launch {
                 no(&format!("a grid of 1 to {GRID:?} blocks is wanted"))
             }
             _ if self.block == 0 || self.block > THREADS => no("a block has 1 to 1024 threads"),
-            _ if self.cluster == 0 || self.cluster > self.largest_cluster() => {
-                no(&format!("a cluster has 1 to {} blocks", self.largest_cluster()))
+            _ if self.cluster == 0 || self.cluster > LARGE_CLUSTER => {
+                no("a cluster has 1 to 16 blocks")
             }
             _ if !self.grid[0].is_multiple_of(self.cluster) => no("clusters fill a grid"),
             _ if self.cluster > 1 && !info.clusters() => no("the device has no clusters"),
             _ if self.shared > info.shared => no("shared memory that the device has not"),
             _ => Ok(()),
         }
-    }
-
-    /// Blocks that a cluster of this kernel may have.
-    pub fn largest_cluster(&self) -> u32 {
-        if self.kernel == ROTATE_LEAVES_16 { LARGE_CLUSTER } else { CLUSTER }
     }
 
     /// `grid` blocks of `block` threads, `shared` bytes each, no clusters.
@@ -214,14 +207,14 @@ impl Launch {
     /// acc, bundles, job stride, flags, steps, table: a cluster of 16 or 4 `blocks` for each ciphertext. As `LeavesLayout` of
     /// `kernels/leaves.cuh`: points of both polynomials three or four times, a ring of pieces of bundles, mbarriers.
     pub fn rotate_leaves(jobs: u32, blocks: u32) -> Self {
-        let (kernel, stages, exchanges) = match blocks {
-            16 => (ROTATE_LEAVES_16, 8, 4),
-            _ => ("becalm_rotate_leaves_4", 3, 3),
+        let (kernel, threads, stages, exchanges) = match blocks {
+            16 => ("becalm_rotate_leaves_16", 64, 8, 4),
+            _ => ("becalm_rotate_leaves_4", 256, 3, 3),
         };
-        let (warps, points, piece) = (16 / blocks, 2 * 1024 / blocks, 4096 / blocks);
+        let (points, piece) = (2 * 1024 / blocks, 4096 / blocks);
         let shared = 16 * (exchanges * points + stages * piece) + 8 * (2 + 2 * stages);
         let grid = [jobs * blocks, 1, 1];
-        Launch { cluster: blocks, ..Launch::of(kernel, grid, 32 * warps + 32, shared) }
+        Launch { cluster: blocks, ..Launch::of(kernel, grid, threads, shared) }
     }
 
     /// bundles, flags, key, exponents, steps, table. In each of 8 warps: two tiles of the key, 16 factors at 8 leaves, two mbarriers.
@@ -347,6 +340,8 @@ mod tests {
         assert!(many.is_err_and(|e| e.contains("65535")));
         let good = Launch { cluster: 2, ..Launch::of("kernel", [GRID[0] - 1, 1, 1], 1024, 0) };
         assert_eq!(good.check(&DeviceInfo::h100()), Ok(()));
+        let large = Launch { cluster: LARGE_CLUSTER, grid: [32, 1, 1], ..good };
+        assert_eq!(large.check(&DeviceInfo::h100()), Ok(()));
         for (bad, why) in [
             (Launch { grid: [2, 65536, 1], ..good }, "65535"),
             (Launch { grid: [2, 1, 65536], ..good }, "65535"),
@@ -354,16 +349,16 @@ mod tests {
             (Launch { grid: [2, 0, 1], ..good }, "65535"),
             (Launch { block: 1025, ..good }, "1024"),
             (Launch { block: 0, ..good }, "1024"),
-            (Launch { cluster: 16, grid: [16, 1, 1], ..good }, "1 to 8"),
+            (Launch { cluster: 17, grid: [17, 1, 1], ..good }, "1 to 16"),
+            (Launch { cluster: 0, ..good }, "1 to 16"),
             (Launch { grid: [3, 1, 1], ..good }, "fill"),
             (Launch { shared: (227 << 10) + 1, ..good }, "shared"),
         ] {
             assert!(bad.check(&DeviceInfo::h100()).is_err_and(|e| e.contains(why)), "{bad:?}");
         }
-        let leaves = Launch::rotate_leaves(2, 16);
-        assert_eq!((leaves.cluster, leaves.check(&DeviceInfo::h100())), (16, Ok(())));
-        assert!(Launch { cluster: 32, ..leaves }.check(&DeviceInfo::h100()).is_err());
         let older = DeviceInfo { capability: (8, 6), ..DeviceInfo::h100() };
-        assert!(good.check(&older).is_err_and(|e| e.contains("no clusters")));
+        for launch in [good, large] {
+            assert!(launch.check(&older).is_err_and(|e| e.contains("no clusters")));
+        }
     }
 }

@@ -95,7 +95,9 @@ fn build(ring: &Ring) -> Result<PathBuf, String> {
     kernels.args(ring.macros().map(|(name, value)| format!("-D{name}={value}")));
     call(kernels.arg(emulator.join("every_kernel.cpp")).arg("-o").arg(&object))?;
     command.arg("-O2").arg(&object);
-    command.args(["emulator.cpp", "races.cpp"].map(|source| emulator.join(source)));
+    command.args(
+        ["asynchronous.cpp", "emulator.cpp", "races.cpp"].map(|source| emulator.join(source)),
+    );
     call(command.arg("-o").arg(&program)).map(|()| program)
 }
 

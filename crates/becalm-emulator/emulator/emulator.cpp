@@ -1,49 +1,25 @@
-// The scheduler of the fibers: round robin over the threads of one cluster, one cluster after another.
-#include "emulator.h"
+// The scheduler of the fibers: round robin over the threads of one cluster, one cluster after another; several where all wait.
+#include "scheduler.h"
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
-#include <random>
-#include <vector>
 
 #if !defined(__x86_64__)
 #include <ucontext.h>
-#endif
-#if defined(BECALM_PLANTS)
-#include "races.h"
-#define RACES(call) races::call
-#else
-#define RACES(call)
 #endif
 
 namespace emulator {
 
 __thread Fiber* current;
+__thread Pool* scheduler;
 
 namespace {
 
 constexpr size_t STACK = 64 << 10;
 /// Asynchronous copies that a thread may have under way.
 constexpr unsigned COPIES = 64;
-
-struct Scheduler {
-  std::vector<Fiber> fibers;
-  std::vector<unsigned> order;
-  std::vector<unsigned char*> stacks;
-  std::vector<Copy> copying;
-  std::mt19937_64 random;
-  // Where `fibers` and `order` lie: code in a fiber calls nothing that the sanitizer watches.
-  Fiber* first = nullptr;
-  unsigned* sequence = nullptr;
-  size_t count = 0, position = 0, alive = 0, idle = 0;
-  bool shuffled = false;
-  void (*body)(void*) = nullptr;
-  void* context = nullptr;
-  Fiber main;
-};
-thread_local Scheduler* scheduler;
 
 #if defined(__x86_64__)
 // Saves the registers that a call keeps on the stack of one fiber and takes them from that of another.
@@ -109,74 +85,94 @@ EMULATOR_INTERNAL void switch_to(Fiber* to) {
   change(*from, *to);
 }
 
-/// Lets the next fiber that lives run, or the launcher when none does.
-EMULATOR_INTERNAL void yield() {
-  Scheduler& s = *scheduler;
-  if (s.alive == 0) return switch_to(&s.main);
-  for (size_t i = 0; i < s.count; i++) {
+/// The next fiber that lives; there is one.
+EMULATOR_INTERNAL Fiber* next() {
+  Pool& s = *scheduler;
+  do {
     s.position = s.position + 1 == s.count ? 0 : s.position + 1;
-    Fiber* next = &s.first[s.sequence[s.position]];
-    if (next->done) continue;
-    if (next != current) switch_to(next);
-    return;
-  }
+  } while (s.sequence[s.position]->done);
+  return s.sequence[s.position];
 }
 
+/// Whether all threads have waited, each twice at least, and nothing has changed meanwhile.
+bool stuck(const Pool& s) { return s.idle > 2 * s.count; }
+
 EMULATOR_INTERNAL void entry() {
-  Scheduler* s = scheduler;
-  s->body(s->context);
-  s = scheduler;
+  const Work& work = current->block->of->launch->work;
+  work.body(work.context);
+  Pool& s = *scheduler;
   Block* block = current->block;
   for (unsigned i = 0; i < current->copies; i++) *copy(i).to = *copy(i).from;
   block->left--;
+#if !defined(BECALM_PLANTS)
+  for (const Mbarrier& m : block->of->mbarriers) {
+    if (block->left == 0 && m.block == block && !m.under_way.empty()) fail("a block ends while stores or copies to it are under way");
+  }
+#endif
   RACES(done(block->shared, block->shared_bytes, number(current), block->left == 0));
   current->done = true;
-  s->alive--;
-  s->idle = 0;
-  yield();
+  s.alive--;
+  s.idle = 0;
+  if (--block->of->alive == 0) s.ended = true, switch_to(&s.main);
+  switch_to(next());
   abort();
 }
 
 }  // namespace
 
+EMULATOR_INTERNAL void yield() {
+  Fiber* to = next();
+  if (to != current) switch_to(to);
+}
+
+EMULATOR_INTERNAL void blocked(Wait wait) {
+  Pool& s = *scheduler;
+  current->wait = wait;
+  s.idle++;
+  if (stuck(s)) switch_to(&s.main);
+  else yield();
+}
+
+EMULATOR_INTERNAL void fail(const char* what) {
+  Pool& s = *scheduler;
+  const Block& block = *current->block;
+  s.reason = std::string(what) + " (thread " + std::to_string(current->thread) + " of block " + std::to_string(block.index.x) + ")";
+  s.failed = true;
+  switch_to(&s.main);
+  abort();
+}
+
 EMULATOR_INTERNAL unsigned arrive(Barrier& barrier, unsigned threads) {
   const unsigned generation = barrier.generation;
   RACES(arrive(&barrier, generation, number(current)));
-  Scheduler& s = *scheduler;
+  Pool& s = *scheduler;
   s.idle = 0;
+  current->reads = 0;
   if (++barrier.waiting < threads) return generation;
   barrier.waiting = 0;
   barrier.generation++;
   if (s.shuffled && threads > 32) {
+    land_some();
     for (size_t i = s.count - 1; i > 0; i--) std::swap(s.sequence[i], s.sequence[s.random() % (i + 1)]);
   }
   return generation;
 }
 
 EMULATOR_INTERNAL void await(Barrier& barrier, unsigned generation) {
-  Scheduler& s = *scheduler;
-  while (barrier.generation == generation) {
-    if (++s.idle > 4 * s.count) {
-      fprintf(stderr, "emulator: thread %u of block %u waits at a barrier that others do not reach\n",
-              current->thread, current->block->index.x);
-      abort();
-    }
-    yield();
-  }
+  while (barrier.generation == generation) blocked(Wait::BARRIER);
   RACES(leave(&barrier, generation, number(current)));
 }
 
 EMULATOR_INTERNAL void wait(Barrier& barrier, unsigned threads, bool ordered) {
 #if defined(BECALM_PLANTS)
   if (!ordered) {
-    Scheduler& s = *scheduler;
-    s.idle = 0;
+    scheduler->idle = 0;
     unsigned generation = barrier.generation;
     if (++barrier.waiting == threads) {
       barrier.waiting = 0;
       barrier.generation++;
     }
-    while (barrier.generation == generation) yield();
+    while (barrier.generation == generation) blocked(Wait::BARRIER);
     return;
   }
 #endif
@@ -194,18 +190,18 @@ EMULATOR_INTERNAL const uint64_t* exchange(uint64_t word) {
   return words;
 }
 
-EMULATOR_INTERNAL void begin_copy(double2* to, const double2* from) {
-  Scheduler& s = *scheduler;
-  Fiber& fiber = *current;
-  if (s.copying.empty()) s.copying.resize(s.count * COPIES);
-  if (fiber.copies == COPIES) {
-    fprintf(stderr, "emulator: more asynchronous copies of a thread than it keeps\n");
-    abort();
-  }
-  RACES(begun(to, sizeof(double2)));
-  s.copying[(&fiber - s.first) * COPIES + fiber.copies++] = {to, from};
+EMULATOR_INTERNAL Copy& place_of_copy(unsigned i) {
+  Cluster& cluster = *current->block->of;
+  return cluster.copying[(current - cluster.fibers.data()) * COPIES + i];
 }
-EMULATOR_INTERNAL Copy copy(unsigned i) { return scheduler->copying[(current - scheduler->first) * COPIES + i]; }
+EMULATOR_INTERNAL void begin_copy(double2* to, const double2* from) {
+  Cluster& cluster = *current->block->of;
+  if (cluster.copying.empty()) cluster.copying.resize(cluster.fibers.size() * COPIES);
+  if (current->copies == COPIES) fail("more asynchronous copies of a thread than the emulator keeps");
+  RACES(begun(to, sizeof(double2)));
+  place_of_copy(current->copies++) = {to, from};
+}
+EMULATOR_INTERNAL Copy copy(unsigned i) { return place_of_copy(i); }
 EMULATOR_INTERNAL unsigned copies() { return current->copies; }
 EMULATOR_INTERNAL void end_copies() {
   for (unsigned i = 0; i < current->copies; i++) RACES(landed(copy(i).to, sizeof(double2)));
@@ -216,50 +212,205 @@ uint64_t clocks() {
   return uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
 }
 
-EMULATOR_INTERNAL void run(const Launch& launch, void (*body)(void*), void* context) {
-  Scheduler s;
-  s.body = body, s.context = context;
-  s.shuffled = launch.seed != 0;
-  s.random.seed(launch.seed);
-  unsigned threads = launch.block.x, count = threads * launch.cluster;
-  RACES(launch());
-  unsigned blocks = launch.grid.x * launch.grid.y * launch.grid.z;
-  size_t bytes = (launch.shared + 255) / 128 * 128;
-  std::vector<unsigned char*> memory;
-  for (unsigned first = 0; first < blocks; first += launch.cluster) {
-    std::vector<Block> cluster(launch.cluster);
-    Barrier together;
-    RACES(cluster(count));
-    s.fibers.assign(count, Fiber());
-    s.order.clear();
-    for (unsigned b = 0; b < launch.cluster; b++) {
-      unsigned i = first + b, x = launch.grid.x, y = launch.grid.y;
-      Block& block = cluster[b];
-      if (memory.size() < launch.cluster) memory.push_back(static_cast<unsigned char*>(aligned_alloc(128, bytes)));
-      block.shared = memory[b], block.shared_bytes = bytes, block.left = threads;
-      memset(block.shared, 0xA5, bytes);
-      RACES(fresh(block.shared, bytes));
-      block.cluster = &together, block.blocks = cluster.data();
-      block.rank = b, block.threads = threads, block.cluster_threads = count;
-      block.index = dim3(i % x, i / x % y, i / x / y), block.size = launch.block, block.grid = launch.grid;
-      for (unsigned t = 0; t < threads; t++) {
-        Fiber& fiber = s.fibers[b * threads + t];
-        fiber.block = &block, fiber.thread = t;
-        if (s.stacks.size() < count) s.stacks.push_back(static_cast<unsigned char*>(aligned_alloc(64, STACK)));
-        fiber.stack = s.stacks[b * threads + t], fiber.stack_end = fiber.stack + STACK;
-        prepare(fiber, s.stacks[b * threads + t], entry);
-        s.order.push_back(b * threads + t);
-      }
-    }
-    s.first = s.fibers.data(), s.sequence = s.order.data(), s.count = count;
-    s.alive = count, s.position = 0, s.idle = 0;
-    Fiber* outside = current;
-    scheduler = &s, current = &s.main;
-    switch_to(&s.fibers[s.order[0]]);
-    current = outside;
+namespace {
+
+unsigned char* take_stack(Pool& s) {
+  if (s.stacks.empty()) return static_cast<unsigned char*>(aligned_alloc(64, STACK));
+  unsigned char* stack = s.stacks.back();
+  s.stacks.pop_back();
+  return stack;
+}
+
+unsigned char* take_memory(Pool& s, size_t bytes) {
+  for (auto& piece : s.memory) {
+    if (piece.first != bytes) continue;
+    unsigned char* at = piece.second;
+    piece = s.memory.back();
+    s.memory.pop_back();
+    return at;
   }
-  for (unsigned char* block : memory) free(block);
+  return static_cast<unsigned char*>(aligned_alloc(128, bytes));
+}
+
+void free_all(Pool& s) {
   for (unsigned char* stack : s.stacks) free(stack);
+  for (const auto& piece : s.memory) free(piece.second);
+  s.stacks.clear();
+  s.memory.clear();
+}
+
+/// Block number `i` of a launch, the `rank`-th of its cluster.
+void begin_block(Pool& s, Cluster& cluster, unsigned rank, unsigned i) {
+  const Launch& shape = cluster.launch->work.shape;
+  const unsigned x = shape.grid.x, y = shape.grid.y, threads = shape.block.x;
+  const size_t bytes = (shape.shared + 255) / 128 * 128;
+  Block& block = cluster.blocks[rank];
+  block.shared = take_memory(s, bytes), block.shared_bytes = bytes, block.left = threads;
+  memset(block.shared, 0xA5, bytes);
+  RACES(fresh(block.shared, bytes));
+  block.cluster = &cluster.together, block.of = &cluster, block.blocks = cluster.blocks.data();
+  block.group = cluster.blocks[0].group;
+  block.rank = rank, block.threads = threads, block.cluster_threads = unsigned(cluster.fibers.size());
+  block.index = dim3(i % x, i / x % y, i / x / y), block.size = shape.block, block.grid = shape.grid;
+  for (unsigned t = 0; t < threads; t++) {
+    Fiber& fiber = cluster.fibers[rank * threads + t];
+    unsigned char* stack = take_stack(s);
+    fiber.block = &block, fiber.thread = t;
+    fiber.stack = stack, fiber.stack_end = stack + STACK;
+    prepare(fiber, stack, entry);
+    s.order.push_back(&fiber);
+  }
+}
+
+/// Begins the next cluster of some launch; false if all have begun.
+bool begin_cluster(Pool& s) {
+  std::vector<Running*> open;
+  for (auto& launch : s.launches) {
+    if (launch->next < launch->blocks) open.push_back(launch.get());
+  }
+  if (open.empty()) return false;
+  Running& launch = *open[s.shuffled ? s.random() % open.size() : 0];
+  const Launch& shape = launch.work.shape;
+  const unsigned count = shape.block.x * shape.cluster;
+  s.clusters.push_back(std::make_unique<Cluster>());
+  Cluster& cluster = *s.clusters.back();
+  cluster.launch = &launch, cluster.alive = count;
+  cluster.blocks.resize(shape.cluster);
+  cluster.fibers.resize(count);
+#if defined(BECALM_PLANTS)
+  cluster.blocks[0].group = races::group(launch.race, count);
+#endif
+  // The first of its fibers comes next.
+  s.position = s.order.empty() ? count - 1 : s.order.size() - 1;
+  for (unsigned rank = 0; rank < shape.cluster; rank++) begin_block(s, cluster, rank, launch.next + rank);
+  launch.next += shape.cluster;
+  launch.clusters++;
+  s.sequence = s.order.data(), s.count = s.order.size();
+  s.alive += count, s.idle = 0;
+  return true;
+}
+
+/// Gives back what a cluster has.
+void clear(Pool& s, Cluster& cluster) {
+  for (const Block& block : cluster.blocks) s.memory.push_back({block.shared_bytes, block.shared});
+  for (const Fiber& fiber : cluster.fibers) s.stacks.push_back(const_cast<unsigned char*>(fiber.stack));
+}
+
+/// Clears clusters that have ended; whether a launch has, which is then forgotten.
+bool reap(Pool& s, uint64_t* ticket) {
+  s.ended = false;
+  if (s.alive == 0) {
+    s.order.clear();
+  } else {
+    size_t kept = 0;
+    for (Fiber* fiber : s.order) {
+      if (fiber->block->of->alive > 0) s.order[kept++] = fiber;
+    }
+    s.order.resize(kept);
+  }
+  s.sequence = s.order.data(), s.count = s.order.size();
+  s.position = s.count == 0 ? 0 : s.count - 1;
+  for (size_t i = s.clusters.size(); i-- > 0;) {
+    if (s.clusters[i]->alive > 0) continue;
+    clear(s, *s.clusters[i]);
+    RACES(over(s.clusters[i]->blocks[0].group));
+    s.clusters[i]->launch->clusters--;
+    s.clusters.erase(s.clusters.begin() + i);
+  }
+  for (size_t i = 0; i < s.launches.size(); i++) {
+    const Running& launch = *s.launches[i];
+    if (launch.clusters > 0 || launch.next < launch.blocks) continue;
+    *ticket = launch.work.ticket;
+    RACES(end_launch(launch.race));
+    s.launches.erase(s.launches.begin() + i);
+    return true;
+  }
+  return false;
+}
+
+/// Names what the threads wait for: a flag if one waits for that, else a phase.
+void explain(Pool& s) {
+  const char* const what[] = {"waits at a barrier that others do not reach", "waits for a phase of an mbarrier that does not end",
+                              "waits for a flag that nobody raises"};
+  const Fiber* worst = nullptr;
+  for (const Fiber* fiber : s.order) {
+    if (!fiber->done && (!worst || fiber->wait > worst->wait)) worst = fiber;
+  }
+  s.reason = "thread " + std::to_string(worst->thread) + " of block " + std::to_string(worst->block->index.x) + " " +
+             what[int(worst->wait)];
+}
+
+}  // namespace
+
+Pool* make_pool() { return new Pool; }
+
+void end_pool(Pool* pool) {
+  for (auto& cluster : pool->clusters) {
+    clear(*pool, *cluster);
+    RACES(over(cluster->blocks[0].group));
+  }
+#if defined(BECALM_PLANTS)
+  for (auto& launch : pool->launches) races::end_launch(launch->race);
+#endif
+  free_all(*pool);
+  delete pool;
+}
+
+void add(Pool& s, const Work& work) {
+  s.launches.push_back(std::make_unique<Running>());
+  Running& launch = *s.launches.back();
+  launch.work = work;
+  launch.blocks = work.shape.grid.x * work.shape.grid.y * work.shape.grid.z;
+  if (s.launches.size() == 1) {
+    s.shuffled = work.shape.seed != 0;
+    s.random.seed(work.shape.seed);
+  }
+#if defined(BECALM_PLANTS)
+  launch.race = races::launch();
+#endif
+  // Those that wait may go on when it has begun.
+  begin_cluster(s);
+}
+
+Outcome go(Pool& s, uint64_t* ticket) {
+  Fiber* const outside_fiber = current;
+  Pool* const outside_pool = scheduler;
+  scheduler = &s, current = &s.main;
+  Outcome outcome = Outcome::DONE;
+  for (;;) {
+    if (s.alive == 0 && !begin_cluster(s)) break;
+    if (stuck(s) && !begin_cluster(s)) {
+      explain(s);
+      outcome = Outcome::STUCK;
+      break;
+    }
+    switch_to(next());
+    if (s.failed) {
+      outcome = Outcome::FAILED;
+      break;
+    }
+    if (s.ended && reap(s, ticket)) {
+      outcome = Outcome::ENDED;
+      break;
+    }
+  }
+  if (s.alive == 0) free_all(s);
+  scheduler = outside_pool, current = outside_fiber;
+  return outcome;
+}
+
+const char* why(const Pool& s) { return s.reason.c_str(); }
+
+void run(const Launch& launch, Body* body, void* context) {
+  Pool* pool = make_pool();
+  add(*pool, {launch, body, context, 0});
+  uint64_t ticket;
+  const Outcome outcome = go(*pool, &ticket);
+  if (outcome != Outcome::ENDED) {
+    fprintf(stderr, "emulator: %s\n", why(*pool));
+    abort();
+  }
+  end_pool(pool);
 }
 
 }  // namespace emulator

@@ -1,9 +1,9 @@
 // CUDA on a CPU: every thread of a cluster of blocks is a fiber; all that our kernels use of CUDA, and nothing else.
 //
-// Fibers of a cluster take turns and switch only at barriers, so each runs undisturbed between two of them: the order within
+// Fibers take turns and switch only where they wait, so each runs undisturbed between two waits: the order within
 // such an interval can be drawn at random (`Launch::seed`). Shared memory comes fresh and full of 0xA5 for each block.
-// Threads that wait at different barriers for ever are found and end the process. `races.h` finds what barriers do not
-// order. Not modelled: memory order inside an interval, several clusters at once.
+// One cluster runs after another, until all threads that live wait: then the next one begins beside them (`Pool`). Threads that
+// wait for ever are found. `races.h` finds what barriers do not order. Not modelled: memory order inside an interval.
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -15,7 +15,6 @@
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
-#define __maxnreg__(...)
 #if defined(__SANITIZE_THREAD__)
 #define EMULATOR_INTERNAL __attribute__((no_sanitize("thread"), noinline))
 #else
@@ -58,12 +57,15 @@ struct Warp {
   uint64_t words[2][32];
 };
 
+struct Cluster;
 struct Block {
   unsigned char* shared;
   Barrier barriers[16];
   Warp warps[32];
   Barrier* cluster;
+  Cluster* of;
   Block* blocks;
+  unsigned group;  // the number of the cluster in the race check
   unsigned rank, threads, cluster_threads;
   unsigned left;  // threads that have not returned
   size_t shared_bytes;
@@ -75,11 +77,14 @@ struct Copy {
   double2* to;
   const double2* from;
 };
+/// What a thread waits for.
+enum class Wait { BARRIER, PHASE, FLAG };
 struct Fiber {
-  Block* block;
-  unsigned thread;
-  unsigned exchanges = 0, arrived = 0, copies = 0;
+  Block* block = nullptr;
+  unsigned thread = 0;
+  unsigned exchanges = 0, arrived = 0, copies = 0, reads = 0;
   bool done = false;
+  Wait wait = Wait::BARRIER;
   void* stack_pointer = nullptr;
   /// Its stack, from and to.
   const unsigned char *stack = nullptr, *stack_end = nullptr;
@@ -99,8 +104,35 @@ struct Launch {
   uint64_t seed = 0;
 };
 
-/// Runs `body(context)` as every thread of a grid.
-void run(const Launch& launch, void (*body)(void*), void* context);
+/// What every thread does.
+using Body = void(void* context);
+/// A context: a kernel, and a pointer to each of its arguments, as for the driver.
+struct Call {
+  void (*kernel)();
+  void** arguments;
+};
+/// `body(context)` as every thread of a grid.
+struct Work {
+  Launch shape;
+  Body* body;
+  void* context;
+  /// The caller's name for it.
+  uint64_t ticket;
+};
+/// Launches that run at once.
+struct Pool;
+Pool* make_pool();
+void end_pool(Pool* pool);
+void add(Pool& pool, const Work& work);
+/// Nothing is left; a launch has ended; all threads wait for what is not there; the kernel has made a mistake.
+enum class Outcome { DONE, ENDED, STUCK, FAILED };
+/// Runs launches until one of these is so. `ticket`: the launch that has ended.
+Outcome go(Pool& pool, uint64_t* ticket);
+/// Why the last outcome was STUCK or FAILED.
+const char* why(const Pool& pool);
+
+/// Runs one launch. Ends the process if that does not end.
+void run(const Launch& launch, Body* body, void* context);
 /// Arrives at a barrier of `threads` fibers; its generation.
 unsigned arrive(Barrier& barrier, unsigned threads);
 /// Waits until all have arrived that `arrive` counted this fiber with.
@@ -190,6 +222,10 @@ __forceinline__ double __ll2double_rn(long long x) { return double(x); }
 #include "asynchronous.h"
 __forceinline__ void store_through(double2* at, double2 value) { *at = value; }
 __forceinline__ double2 load_once(const double2* at) { return *at; }
+template <int COUNT>
+__forceinline__ void grow_registers() {}
+template <int COUNT>
+__forceinline__ void shrink_registers() {}
 __forceinline__ unsigned low_word(double x) { return unsigned(__double2loint(x)); }
 __forceinline__ unsigned long long read_atomic(const unsigned long long* at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 template <class T>

@@ -1,20 +1,68 @@
-// The one function that Rust calls: a kernel of a ring, by their names.
+// The functions that Rust calls: launches of the kernels of a ring, by their names.
+#include <deque>
+
 #include "emulator.h"
 
-using Ring = bool(const char* name, const emulator::Launch* launch, void** arguments);
+using emulator::Body;
+using Ring = Body*(const char* name, void (**kernel)());
 struct Entry {
   const char* name;
   Ring* ring;
 };
 #include "registry.inc"
 
-/// 0: done; 1: no such ring; 2: no such kernel in it. `grid`: 3 numbers.
-extern "C" int becalm_emulator_run(const char* ring, const char* kernel, const unsigned* grid, unsigned block, unsigned cluster,
-                                   size_t shared, uint64_t seed, void** arguments) {
+namespace {
+
+/// Launches that run at once, and what their threads call.
+struct Calls {
+  emulator::Pool* pool = emulator::make_pool();
+  std::deque<emulator::Call> calls;
+};
+
+/// A launch as Rust has it.
+struct Request {
+  const char *ring, *kernel;
+  unsigned grid[3], block, cluster;
+  size_t shared;
+  uint64_t seed;
+  void** arguments;
+  uint64_t ticket;
+};
+
+}  // namespace
+
+extern "C" {
+
+Calls* becalm_emulator_new() { return new Calls; }
+
+void becalm_emulator_drop(Calls* calls) {
+  emulator::end_pool(calls->pool);
+  delete calls;
+}
+
+/// Begins a launch, whose arguments stay until it has ended. 0: begun; 1: no such ring; 2: no such kernel in it.
+int becalm_emulator_begin(Calls* calls, const Request* request) {
   for (const Entry& entry : ENTRIES) {
-    if (strcmp(entry.name, ring) != 0) continue;
-    const emulator::Launch launch{dim3(grid[0], grid[1], grid[2]), dim3(block), cluster, shared, seed};
-    return entry.ring(kernel, &launch, arguments) ? 0 : 2;
+    if (strcmp(entry.name, request->ring) != 0) continue;
+    emulator::Call call{nullptr, request->arguments};
+    Body* const body = entry.ring(request->kernel, &call.kernel);
+    if (!body) return 2;
+    calls->calls.push_back(call);
+    const unsigned* grid = request->grid;
+    const emulator::Launch shape{dim3(grid[0], grid[1], grid[2]), dim3(request->block), request->cluster, request->shared,
+                                 request->seed};
+    emulator::add(*calls->pool, {shape, body, &calls->calls.back(), request->ticket});
+    return 0;
   }
   return 1;
+}
+
+/// As `emulator::Outcome`: 0: nothing is left; 1: a launch has ended, its ticket; 2: all threads wait; 3: a mistake of a kernel.
+int becalm_emulator_go(Calls* calls, uint64_t* ticket) {
+  const emulator::Outcome outcome = emulator::go(*calls->pool, ticket);
+  if (outcome == emulator::Outcome::DONE) calls->calls.clear();
+  return int(outcome);
+}
+
+const char* becalm_emulator_why(const Calls* calls) { return emulator::why(*calls->pool); }
 }

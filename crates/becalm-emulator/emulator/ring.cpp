@@ -2,35 +2,36 @@
 // BECALM_RING, the name of the function below.
 #include "emulator.h"
 
-#include <tuple>
+#include <utility>
 
 // One program holds several rings: functions of the same name in them must not be merged.
 namespace {
 #include "kernels.cuh"
+#ifdef BECALM_TRIALS
+#include "trials.cuh"
+#endif
 
-template <class... A>
-struct Call {
-  void (*kernel)(A...);
-  void** arguments;
-  template <size_t... I>
-  void with(std::index_sequence<I...>) const {
-    kernel(*static_cast<A*>(arguments[I])...);
-  }
-};
+template <class... A, size_t... I>
+void with(void (*kernel)(A...), void** arguments, std::index_sequence<I...>) {
+  kernel(*static_cast<A*>(arguments[I])...);
+}
 
+/// What a thread of a kernel of this type does, and the kernel.
 template <class... A>
-void launch(void (*kernel)(A...), const emulator::Launch& shape, void** arguments) {
-  Call<A...> call{kernel, arguments};
-  auto thread = [](void* call) { static_cast<const Call<A...>*>(call)->with(std::index_sequence_for<A...>()); };
-  emulator::run(shape, thread, &call);
+emulator::Body* find(void (*kernel)(A...), void (**out)()) {
+  *out = reinterpret_cast<void (*)()>(kernel);
+  return [](void* context) {
+    const auto* call = static_cast<const emulator::Call*>(context);
+    with(reinterpret_cast<void (*)(A...)>(call->kernel), call->arguments, std::index_sequence_for<A...>());
+  };
 }
 
 }  // namespace
 
-/// Runs a kernel by name; false if this ring has none of that name. `arguments`: a pointer to each, as for the driver.
-extern "C" bool BECALM_RING(const char* name, const emulator::Launch* shape, void** arguments) {
+/// A kernel by its name; null if this ring has none of that name.
+extern "C" emulator::Body* BECALM_RING(const char* name, void (**out)()) {
 #define CASE(kernel) \
-  if (strcmp(name, #kernel) == 0) return launch(kernel, *shape, arguments), true;
+  if (strcmp(name, #kernel) == 0) return find(kernel, out);
   CASE(becalm_load_table)
   CASE(becalm_sample_extract)
   CASE(becalm_rotate_cluster)
@@ -58,6 +59,17 @@ extern "C" bool BECALM_RING(const char* name, const emulator::Launch* shape, voi
   CASE(becalm_micro_barrier)
   CASE(becalm_micro_remote)
 #endif
+#ifdef BECALM_TRIALS
+  CASE(becalm_try_ring)
+  CASE(becalm_try_all_to_all)
+  CASE(becalm_try_exchange)
+  CASE(becalm_try_produce)
+  CASE(becalm_try_consume)
+  CASE(becalm_try_chain)
+  CASE(becalm_try_poll)
+  CASE(becalm_try_multiply)
+  CASE(becalm_try_mistake)
+#endif
   CASE(becalm_key_switch_start)
   CASE(becalm_key_switch_32)
   CASE(becalm_key_switch_64)
@@ -65,5 +77,5 @@ extern "C" bool BECALM_RING(const char* name, const emulator::Launch* shape, voi
   CASE(becalm_linear)
   CASE(becalm_to_fourier)
   CASE(becalm_from_fourier)
-  return false;
+  return nullptr;
 }

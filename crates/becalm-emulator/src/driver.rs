@@ -9,6 +9,7 @@
 //! each device (9.0 without), `module=209` (what every module is refused with).
 
 use crate::Emulated;
+use becalm_cuda::launch::CLUSTER;
 use becalm_cuda::{Fault, Ring};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -57,6 +58,10 @@ pub(crate) const KERNELS: &[(&str, &str)] = &[
     ("becalm_micro_read", "aaaii"),
     ("becalm_micro_barrier", "ai"),
     ("becalm_micro_remote", "aai"),
+    // The emulator's alone, for its tests.
+    ("becalm_try_all_to_all", "ai"),
+    ("becalm_try_produce", "aaai"),
+    ("becalm_try_consume", "aaai"),
 ];
 
 /// The object behind a handle.
@@ -66,14 +71,46 @@ pub(crate) enum Handle {
     /// The stream on which it was recorded last, and how many tasks were put on that.
     Event(Option<(usize, u64)>),
     Module(Ring),
-    /// A function: its module, its name, and the bytes of shared memory that it may have.
-    Function(u64, &'static (&'static str, &'static str), u32),
+    /// A function: its module, its name, and what it was told.
+    Function(u64, &'static (&'static str, &'static str), Told),
     Graph(u64),
     /// The recording that it replays.
     Executable(u64),
     Memory,
     /// Page-locked memory of the host.
     Host(#[expect(dead_code, reason = "kept until it is given back")] Vec<[u64; 8]>),
+}
+
+/// What a function was told: the bytes of shared memory that it may have, which part of a multiprocessor's memory it wants for
+/// that, in percent, and whether its clusters may be larger than those of every GPU.
+#[derive(Clone, Copy)]
+pub(crate) struct Told {
+    pub shared: u32,
+    pub carveout: c_int,
+    pub large: bool,
+}
+
+impl Told {
+    pub const NOTHING: Told = Told { shared: SHARED, carveout: -1, large: false };
+
+    /// Takes an attribute of a function of a device with so much shared memory.
+    pub fn take(&mut self, what: c_int, value: c_int, most: u32) -> Done<()> {
+        match (what, value) {
+            (8, 0..) if value as u32 <= most => self.shared = value as u32,
+            (9, -1..=100) => self.carveout = value,
+            (14, 0..=1) => self.large = value == 1,
+            _ => return Err(told(INVALID_VALUE, &format!("attribute {what} of a function"))),
+        }
+        Ok(())
+    }
+
+    /// Whether a function that was told this can be launched so. A driver launches one with more shared memory and no wish for
+    /// it too, but maybe fewer blocks at once.
+    pub fn allows(&self, shared: u32, cluster: u32) -> bool {
+        shared <= self.shared
+            && (shared <= SHARED || self.carveout == 100)
+            && (cluster <= CLUSTER || self.large)
+    }
 }
 
 /// A capture of stream 0: whether another stream was forked, and has something that is not joined.

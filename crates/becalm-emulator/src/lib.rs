@@ -2,7 +2,8 @@
 //! against `emulator/emulator.h`, behind the same [`Device`] as the driver.
 //!
 //! Work that is put on a stream waits there until the host waits for it, and then streams are served in an order drawn at
-//! random: a missing order between two streams shows. Memory comes full of 0xA5, addresses are checked against
+//! random: a missing order between two streams shows. Kernels run one after another, and beside each other where one waits
+//! for what another does. Memory comes full of 0xA5, addresses are checked against
 //! what was allocated, launches against what a driver allows, and a device can be told to lose its contact, to refuse one
 //! launch, or to be small.
 //!
@@ -12,11 +13,14 @@
 mod driver;
 mod libcuda;
 mod nvrtc;
+mod pool;
+mod serve;
 
 use becalm_cuda::launch::Launch;
 use becalm_cuda::{Argument, Device, DeviceInfo, Fault, Ring, STREAMS};
+use pool::{Outcome, Pool};
 use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::ffi::c_void;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -43,19 +47,6 @@ pub fn driver_folder(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-unsafe extern "C" {
-    fn becalm_emulator_run(
-        ring: *const c_char,
-        kernel: *const c_char,
-        grid: *const c_uint,
-        block: c_uint,
-        cluster: c_uint,
-        shared: usize,
-        seed: u64,
-        arguments: *mut *mut c_void,
-    ) -> c_int;
-}
-
 /// Runs a kernel of a ring: `arguments` are pointers to each argument, as the driver takes them; `seed` 0 runs threads in
 /// order, else draws their order.
 ///
@@ -71,27 +62,12 @@ pub unsafe fn run(
     arguments: &mut [*mut c_void],
 ) -> Result<(), String> {
     launch.check(&Emulated::new(0).info)?;
-    let (name, kernel) = (CString::new(ring.name()), CString::new(launch.kernel));
-    let (Ok(name), Ok(kernel)) = (name, kernel) else {
-        return Err("a name with a zero byte".to_string());
-    };
-    // SAFETY: strings end in 0, the grid has three numbers; the rest is promised by the caller.
-    let code = unsafe {
-        becalm_emulator_run(
-            name.as_ptr(),
-            kernel.as_ptr(),
-            launch.grid.as_ptr(),
-            launch.block,
-            launch.cluster,
-            launch.shared as usize,
-            seed,
-            arguments.as_mut_ptr(),
-        )
-    };
-    match code {
-        0 => Ok(()),
-        1 => Err(format!("no ring {} in the emulator", ring.name())),
-        _ => Err(format!("no kernel {} for the ring {}", launch.kernel, ring.name())),
+    let mut pool = Pool::default();
+    // SAFETY: promised by the caller; the arguments stay until this returns.
+    unsafe { pool.begin(ring, launch, seed, arguments.to_vec(), 0)? };
+    match pool.go() {
+        Outcome::Done | Outcome::Ended(_) => Ok(()),
+        Outcome::Stuck(why) | Outcome::Failed(why) => Err(format!("{}: {why}", launch.kernel)),
     }
 }
 
@@ -120,6 +96,9 @@ struct State {
     used: u64,
     /// The device's streams, and behind them those of replayed recordings.
     streams: Vec<Stream>,
+    /// Launches that have begun, and why none of them can go on.
+    pool: Pool,
+    stuck: Option<String>,
     /// The recording: tasks in the order in which they were put, with their streams.
     recording: Option<Vec<(usize, Task)>>,
     /// Whether something was asked meanwhile that cannot be recorded.
@@ -140,6 +119,8 @@ struct State {
 #[derive(Default)]
 struct Stream {
     waiting: VecDeque<Task>,
+    /// The arguments of its launch that has begun.
+    running: Option<Vec<Argument>>,
     put: u64,
     done: u64,
 }
@@ -258,63 +239,6 @@ impl Emulated {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs what waits, streams in any order: all of it, or until a number of tasks of a stream are done. After a failure nothing
-    /// waits any more.
-    fn serve(&self, state: &mut State, until: Option<(usize, u64)>) -> Result<(), Fault> {
-        while until.is_none_or(|(stream, count)| state.streams[stream].done < count) {
-            match self.step(state) {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(fault) => {
-                    for stream in &mut state.streams {
-                        stream.waiting.clear();
-                        stream.done = stream.put;
-                    }
-                    return Err(fault);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Runs something that waits; false if nothing does.
-    fn step(&self, state: &mut State) -> Result<bool, Fault> {
-        let ready = |s: &usize| match state.streams[*s].waiting.front() {
-            Some(Task::After(other, count)) => state.streams[*other].done >= *count,
-            Some(_) => true,
-            None => false,
-        };
-        let ready: Vec<usize> = (0..state.streams.len()).filter(ready).collect();
-        if ready.is_empty() {
-            if state.streams.iter().any(|s| !s.waiting.is_empty()) {
-                return Err(Fault::Failed("streams that wait for each other".to_string()));
-            }
-            state.streams.truncate(STREAMS);
-            return Ok(false);
-        }
-        let draw = state.draw();
-        let stream = ready[draw as usize % ready.len()];
-        match state.streams[stream].waiting.pop_front() {
-            Some(Task::Launch(ring, launch, arguments)) => {
-                self.run(state, &ring, &launch, &arguments)?
-            }
-            Some(Task::Upload(to, bytes)) => state.place(to, &bytes)?,
-            Some(Task::Read(to, from, bytes)) => {
-                let at = state.find(to, bytes as u64)?;
-                // SAFETY: `find` has checked the device's side; the caller keeps the host's until it has waited.
-                unsafe { at.copy_from(from as *const u8, bytes) };
-            }
-            Some(Task::Write(to, from, bytes)) => {
-                let at = state.find(from, bytes as u64)?;
-                // SAFETY: as above.
-                unsafe { at.copy_to(to as *mut u8, bytes) };
-            }
-            Some(Task::After(..)) | None => {}
-        }
-        state.streams[stream].done += 1;
-        Ok(true)
-    }
-
     /// Puts a copy from or to the host's memory on a stream. It is made when the host waits for it, or at any time before: whoever
     /// uses the host's side meanwhile finds something else there than it wants.
     pub(crate) fn copy(&self, stream: usize, copy: HostCopy) -> Result<(), Fault> {
@@ -354,37 +278,6 @@ impl Emulated {
     /// Tasks put on `stream` from now on wait for the first `count` tasks of `after`; in a recording for all that were put.
     pub(crate) fn follow_mark(&self, stream: usize, after: usize, count: u64) {
         self.state().push(stream, Task::After(after, count));
-    }
-
-    fn run(
-        &self,
-        state: &mut State,
-        ring: &Ring,
-        launch: &Launch,
-        arguments: &[Argument],
-    ) -> Result<(), Fault> {
-        state.launches += 1;
-        if state.launches > self.life {
-            return Err(Fault::Lost("the emulated device was told to go".to_string()));
-        }
-        for argument in arguments {
-            if let Argument::Address(at) = argument {
-                state.find(*at, 1)?;
-            }
-        }
-        let seed = if state.random == 0 { 0 } else { state.draw() | 1 };
-        let mut pointers: Vec<*mut c_void> = arguments.iter().map(pointer).collect();
-        // SAFETY: the caller of `launch` promised that arguments are the kernel's and its addresses valid.
-        unsafe { run(ring, launch, seed, &mut pointers) }.map_err(Fault::Failed)
-    }
-}
-
-/// Where the value of an argument lies.
-fn pointer(argument: &Argument) -> *mut c_void {
-    match argument {
-        Argument::Address(x) | Argument::U64(x) => (&raw const *x).cast_mut().cast(),
-        Argument::U32(x) => (&raw const *x).cast_mut().cast(),
-        Argument::KeySwitch(x) => (&raw const *x).cast_mut().cast(),
     }
 }
 

@@ -224,7 +224,7 @@ unsafe extern "C" fn cuModuleGetFunction(
         // SAFETY: a name ends in 0.
         let name = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| NOT_FOUND)?;
         let kernel = KERNELS.iter().find(|k| k.0 == name).ok_or(NOT_FOUND)?;
-        let made = driver.add(Handle::Function(module, kernel, SHARED));
+        let made = driver.add(Handle::Function(module, kernel, Told::NOTHING));
         // SAFETY: as above.
         unsafe { set(function, made) }
     })
@@ -236,12 +236,8 @@ extern "C" fn cuFuncSetAttribute(function: u64, what: c_int, value: c_int) -> c_
         driver.entered()?;
         let most = driver.device.info().shared;
         match driver.handles.get_mut(&function) {
-            Some(Handle::Function(_, _, shared)) if what == 8 && value as u32 <= most => {
-                *shared = value as u32;
-                Ok(())
-            }
-            Some(_) => Err(INVALID_VALUE),
-            None => Err(INVALID_HANDLE),
+            Some(Handle::Function(_, _, told)) => told.take(what, value, most),
+            _ => Err(INVALID_HANDLE),
         }
     })
 }
@@ -518,10 +514,10 @@ unsafe extern "C" fn cuLaunchKernelEx(
             let given = || std::slice::from_raw_parts(config.attributes, count);
             (config, if count == 0 { none } else { given() })
         };
-        let Some(Handle::Function(module, kernel, shared)) = driver.handles.get(&function) else {
+        let Some(Handle::Function(module, kernel, known)) = driver.handles.get(&function) else {
             return Err(INVALID_HANDLE);
         };
-        let (module, kernel, shared) = (*module, *kernel, *shared);
+        let (module, kernel, known) = (*module, *kernel, *known);
         let Some(Handle::Module(ring)) = driver.handles.get(&module) else {
             return Err(INVALID_HANDLE);
         };
@@ -530,7 +526,8 @@ unsafe extern "C" fn cuLaunchKernelEx(
             .iter()
             .find(|a| a.what == 4)
             .map_or([1; 3], |a| [a.value[0], a.value[1], a.value[2]]);
-        if config.shared > shared || config.block[1..] != [1, 1] || cluster[1..] != [1, 1] {
+        let allowed = known.allows(config.shared, cluster[0]);
+        if !allowed || config.block[1..] != [1, 1] || cluster[1..] != [1, 1] {
             return Err(told(INVALID_VALUE, &format!("{} cannot be launched so", kernel.0)));
         }
         let launch = Launch {

@@ -4,12 +4,12 @@
 //! in the order of stream 0 ([`super::staging`]), clusters are an attribute of the launch. Nothing here was run on a GPU yet: the tests' driver computes with the
 //! emulator.
 
-use super::handles::{Event, Executable, Graph, Module, PrimaryContext, Stream};
+use super::handles::{Event, Executable, Function, Graph, Module, PrimaryContext, Stream};
 use super::images;
 use super::staging::Staging;
 use super::tiling::Tuning;
 use crate::Error;
-use becalm_cuda::launch::Launch;
+use becalm_cuda::launch::{CLUSTER, Launch};
 use becalm_cuda::{Argument, Device, DeviceInfo, Fault, Ring, STREAMS};
 use cudarc::driver::result::{self, DriverError, device, event, graph, module, stream};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
@@ -277,25 +277,42 @@ impl Gpu {
         let Some(Module { module, functions }) = modules.get_mut(ring) else {
             return Err(Fault::Failed(format!("{} was not prepared", ring.name())));
         };
-        let (function, allowed) = match functions.get(launch.kernel) {
+        let known = match functions.get(launch.kernel) {
             Some(known) => *known,
             None => {
                 let name = CString::new(launch.kernel).map_err(|e| Fault::Failed(e.to_string()))?;
                 // SAFETY: the module is loaded and never unloaded while `self` lives.
                 let found = unsafe { module::get_function(*module, name) }.map_err(fault)?;
-                (found, SHARED)
+                Function { function: found, shared: SHARED, large: false }
             }
         };
+        let told = known.told(launch).map_err(fault)?;
+        functions.insert(launch.kernel, told);
+        Ok(told.function)
+    }
+}
+
+impl Function {
+    /// The same, which was told all that a launch needs.
+    fn told(mut self, launch: &Launch) -> Result<Self, DriverError> {
+        use sys::CUfunction_attribute as Told;
+        // SAFETY: the function was just found, or before in the same module.
+        let tell = |what, value| unsafe {
+            result::function::set_function_attribute(self.function, what, value)
+        };
         // No more is allowed than is asked for: all that a device has may be too much beside a kernel's own memory.
-        if launch.shared > allowed {
-            let most = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            let bytes = launch.shared as i32;
-            // SAFETY: the function was just found, or before in the same module.
-            unsafe { result::function::set_function_attribute(function, most, bytes) }
-                .map_err(fault)?;
+        if launch.shared > self.shared {
+            let most = Told::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            tell(most, launch.shared as i32)?;
+            // As much of a multiprocessor as it has: a driver may else leave it the cache that it had, and fewer blocks fit.
+            tell(Told::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100)?;
+            self.shared = launch.shared;
         }
-        functions.insert(launch.kernel, (function, allowed.max(launch.shared)));
-        Ok(function)
+        if launch.cluster > CLUSTER && !self.large {
+            tell(Told::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)?;
+            self.large = true;
+        }
+        Ok(self)
     }
 }
 

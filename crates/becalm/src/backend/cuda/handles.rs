@@ -126,10 +126,20 @@ impl Drop for PageLocked {
     }
 }
 
-/// Code in the current context, and functions of it that were looked up, with the bytes of shared memory that each may ask for.
+/// A function of a module, and what it was told.
+#[derive(Clone, Copy)]
+pub(super) struct Function {
+    pub function: sys::CUfunction,
+    /// The bytes of shared memory that it may ask for.
+    pub shared: u32,
+    /// Whether its clusters may have more blocks than those of every GPU.
+    pub large: bool,
+}
+
+/// Code in the current context, and functions of it that were looked up.
 pub(super) struct Module {
     pub module: sys::CUmodule,
-    pub functions: HashMap<&'static str, (sys::CUfunction, u32)>,
+    pub functions: HashMap<&'static str, Function>,
 }
 
 impl Module {

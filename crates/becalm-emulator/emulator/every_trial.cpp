@@ -1,0 +1,70 @@
+// The kernels of `trials.cuh` under the detector of `races.h`: once with all waits, then once without each of them. Prints the kernels
+// with races, and those that made a mistake or did not end.
+//
+// Built and run by `tests/trials_races.rs`.
+#include <cstdio>
+#include <vector>
+
+#include "emulator.h"
+#include "races.h"
+
+namespace {
+#include "trials.cuh"
+
+template <class F>
+emulator::Work of(unsigned grid, unsigned block, unsigned cluster, size_t shared, F& thread) {
+  return {{dim3(grid), dim3(block), cluster, shared, 0}, [](void* f) { (*static_cast<F*>(f))(); }, &thread, 0};
+}
+
+/// Launches that run at once.
+void launch(const char* name, const std::vector<emulator::Work>& launches) {
+  const unsigned long before = races::found;
+  emulator::Pool* pool = emulator::make_pool();
+  for (const emulator::Work& work : launches) emulator::add(*pool, work);
+  emulator::Outcome outcome;
+  uint64_t ticket;
+  do {
+    outcome = emulator::go(*pool, &ticket);
+  } while (outcome == emulator::Outcome::ENDED);
+  if (outcome != emulator::Outcome::DONE) {
+    fprintf(stderr, "%d: %s: %s\n", emulator::plant, name, emulator::why(*pool));
+    printf(" !%s", name);
+  }
+  emulator::end_pool(pool);
+  if (races::found > before) printf(" %s", name);
+}
+
+void trials() {
+  const u32 count = 7;
+  const std::vector<double2> in(2 * count * SLOT, double2{1.0, 2.0});
+  std::vector<double> out(2 * SLOT);
+  auto ring = [&] { becalm_try_ring(out.data(), in.data(), count); };
+  launch("ring", {of(1, 64, 1, STAGES * (STAGE * 16 + 16), ring)});
+  auto all_to_all = [&] { becalm_try_all_to_all(out.data(), count); };
+  launch("all_to_all", {of(16, 32, 16, 16 * 16 + 8, all_to_all)});
+  auto exchange = [&] { becalm_try_exchange(out.data(), count); };
+  launch("exchange", {of(16, 32, 16, 2 * 16 * 16 + 16, exchange)});
+  std::vector<double2> slots(2 * SLOTS * SLOT);
+  std::vector<u32> flags(4), steps(4);
+  auto produce = [&] { becalm_try_produce(slots.data(), flags.data(), in.data(), count); };
+  auto consume = [&] { becalm_try_consume(out.data(), slots.data(), flags.data(), count); };
+  launch("channel", {of(2, SLOT, 1, SLOT * 16 + 8, consume), of(2, SLOT, 1, 0, produce)});
+  std::vector<u64> lengths(4);
+  auto chain = [&] { becalm_try_chain(lengths.data(), steps.data(), 3); };
+  launch("chain", {of(4, 1, 1, 0, chain)});
+}
+
+}  // namespace
+
+int main() {
+  for (emulator::plant = 0; emulator::plant <= BECALM_PLANTS; emulator::plant++) {
+    races::found = 0;
+    printf("%d:", emulator::plant);
+    trials();
+    printf(" %lu races", races::found);
+    if (races::first_place) printf(", the first at %p", races::first_place);
+    races::first_place = nullptr;
+    puts("");
+    fflush(stdout);
+  }
+}
