@@ -80,7 +80,7 @@ __device__ __forceinline__ void load_lane_factors(Value* factors, const Value* t
       level++;
     }
     const int depth = 5 + level, node = int(t << level) + 2 * m;
-    const u32 forward = ((1u << (10 - depth)) + (reversed(u32(node), depth) << (12 - depth))) / 2;
+    const u32 forward = ((1u << (10 - depth)) + (reversed<10>(u32(node) << (10 - depth)) << (12 - depth))) / 2;
     const u32 back = u32(-(int(t) + 32 * m) * (64 >> level));
     factors[i] = read(&table[ROOTS_AT + (forward & (2 * N - 1))]);
     factors[WarpsLayout::BACK + i] = read(&table[ROOTS_AT + (back & (2 * N - 1))]);

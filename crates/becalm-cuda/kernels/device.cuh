@@ -116,6 +116,10 @@ __device__ __forceinline__ void store_remote(Remote, double2, Remote) {}
 __device__ __forceinline__ void bulk_copy(void*, const void*, u32, u64*) {}
 __device__ __forceinline__ void async_fence() {}
 __device__ __forceinline__ void multiply_16x8x4(double*, double, double, double) {}
+template <int COUNT>
+__device__ __forceinline__ void grow_registers() {}
+template <int COUNT>
+__device__ __forceinline__ void shrink_registers() {}
 #else
 __device__ __forceinline__ unsigned cluster_rank() {
   unsigned rank;
@@ -184,6 +188,16 @@ __device__ __forceinline__ void bulk_copy(void* to, const void* from, u32 bytes,
 }
 /// Between accesses of this thread and asynchronous ones to the same memory.
 __device__ __forceinline__ void async_fence() { asm volatile("fence.proxy.async;" ::: "memory"); }
+// Registers of a thread from here on, a multiple of 8 from 24 to 256, for all four warps 4n … 4n + 3 of a block. The first waits
+// until others of the block have given as many back.
+template <int COUNT>
+__device__ __forceinline__ void grow_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT) : "memory");
+}
+template <int COUNT>
+__device__ __forceinline__ void shrink_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT) : "memory");
+}
 /// d += a·b, 16×4 times 4×8: lane 4i + q has a[i][q] and a[i + 8][q], b[q][i], d[i][2q], d[i][2q + 1], d[i + 8][2q] and
 /// d[i + 8][2q + 1]. Fused multiply-adds; the emulator takes them in the order of k.
 __device__ __forceinline__ void multiply_16x8x4(double* d, double a0, double a1, double b) {

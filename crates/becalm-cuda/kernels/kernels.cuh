@@ -98,8 +98,8 @@ KERNEL void __launch_bounds__(LeavesLayout<16>::BLOCK_THREADS, 1)
   rotate_leaves<16>(acc, bundles, job_stride, flags, steps, table);
 }
 
-/// A cluster of 4. A quarter of an SM has 512 registers for each lane and holds two of its five warps.
-KERNEL void __maxnreg__(200)
+/// A cluster of 4 blocks; two fit on an SM by their registers, so that others fit beside one.
+KERNEL void __launch_bounds__(LeavesLayout<4>::BLOCK_THREADS, 2)
     becalm_rotate_leaves_4(Coefficient* acc, const Value* bundles, u64 job_stride, const u32* flags, u32 steps, const Value* table) {
   rotate_leaves<4>(acc, bundles, job_stride, flags, steps, table);
 }

@@ -42,9 +42,10 @@ struct Factors {
   Value of[2];
   __device__ __forceinline__ Value operator()(int i) const { return of[i]; }
 };
-/// Of the remainder tree below node `v` of a depth, an even one: ζ^(x/2) and ζ^(x/4), where the node is modulo ζ^x.
-__device__ __forceinline__ Factors split_factors(const Value* table, int depth, u32 v) {
-  const u32 x = (N / 2 + 2 * N * reversed(v, depth)) >> depth;
+/// Of the remainder tree below node `v` of an even depth: ζ^(x/2) and ζ^(x/4), where the node is modulo ζ^x.
+template <int DEPTH>
+__device__ __forceinline__ Factors split_factors(const Value* table, u32 v) {
+  const u32 x = (N / 2 + 2 * N * reversed<DEPTH>(v)) >> DEPTH;
   return {{root(table, x / 2), root(table, x / 4)}};
 }
 /// Of decimation in time at place ρ, where blocks of `half` points are joined and then those of twice as many.
@@ -55,7 +56,11 @@ __device__ __forceinline__ Factors join_factors(const Value* table, u32 half, u3
 /// What lies where in a block, in values; the mbarriers behind.
 template <int BLOCKS>
 struct LeavesLayout {
-  static constexpr int WARPS = PARTS / BLOCKS, WORKERS = 32 * WARPS, BLOCK_THREADS = WORKERS + 32;
+  static constexpr int WARPS = PARTS / BLOCKS, WORKERS = 32 * WARPS;
+  /// With as many more, of which one fetches. Four warps and one more would be two in one quarter of an SM, which has 512 registers
+  /// for each lane: no block that makes bundles would fit beside them. Four whose registers go to the other four (128 each at first) leave room
+  /// for 256 threads of 128 registers.
+  static constexpr int BLOCK_THREADS = 2 * WORKERS;
   /// Points of a polynomial in a block; those of both.
   static constexpr int COLUMN = M / BLOCKS, HERE = 2 * COLUMN;
   /// A block's piece of a bundle, and how many of them the ring holds.
@@ -131,6 +136,9 @@ __device__ __forceinline__ void receive(Value* z, const Value* from, int distanc
 /// Where one of the 64 points of half a warp lies: eight lanes never meet in a bank.
 __device__ __forceinline__ u32 leaf_place(u32 point) { return point ^ (point >> 3 & 1) ^ ((point >> 4 & 1) * 6); }
 
+/// The same number, as one that the compiler cannot compute again: a kernel that begins with few registers would do that in every step.
+__device__ __forceinline__ u32 settled(u32 x) { return __shfl_xor_sync(~0u, x, 0); }
+
 /// Exchanges inside a warp. A lane writes what it has read last, so one barrier is enough.
 __device__ __forceinline__ void exchange_in_warp(Value* z, Value* const* to, Value* const* from) {
   UNROLL for (int q = 0; q < 4; q++) *to[q] = z[q];
@@ -145,7 +153,7 @@ struct OuterPoints {
   const Factors down, up;
   Value a[4], twist[4];
   __device__ __forceinline__ OuterPoints(Coefficient* polynomial, u32 rho, const Value* table)
-      : home(polynomial), rho(rho), down(split_factors(table, 0, 0)), up(join_factors(table, M / 4, rho)) {
+      : home(polynomial), rho(rho), down(split_factors<0>(table, 0)), up(join_factors(table, M / 4, rho)) {
     UNROLL for (int q = 0; q < 4; q++) {
       twist[q] = read(&table[TWIST_AT + rho + M / 4 * q]);
       a[q] = kept_point(home, rho + M / 4 * q);
@@ -172,18 +180,18 @@ struct InnerLeaves {
   /// The lane's records in a part of the bundle: own row and other row.
   u32 own_at, other_at;
 
-  __device__ __forceinline__ InnerLeaves(Value* exchange, u32 part, u32 lane, const Value* table)
-      : down64(split_factors(table, 4, part)), down16(split_factors(table, 6, 4 * part + lane % 16 / 4)),
-        down4(split_factors(table, 8, 16 * part + lane % 16)), up4(join_factors(table, 4, lane % 4)),
+  __device__ __forceinline__ InnerLeaves(Value* block, u32 exchange, u32 part, u32 lane, const Value* table)
+      : down64(split_factors<4>(table, part)), down16(split_factors<6>(table, 4 * part + lane % 16 / 4)),
+        down4(split_factors<8>(table, 16 * part + lane % 16)), up4(join_factors(table, 4, lane % 4)),
         up16(join_factors(table, 16, lane % 16)) {
     const u32 i = lane % 16, g = i / 4, f = i % 4, column = lane / 16;
-    Value* const mine = exchange + 64 * column;
+    const u32 mine = exchange + 64 * column;
     UNROLL for (int q = 0; q < 4; q++) {
-      of64[q] = mine + leaf_place(16 * q + i);
-      of16[q] = mine + leaf_place(16 * g + 4 * q + f);
-      of4[q] = mine + leaf_place(16 * g + 4 * f + q);
+      of64[q] = block + settled(mine + leaf_place(16 * q + i));
+      of16[q] = block + settled(mine + leaf_place(16 * g + 4 * q + f));
+      of4[q] = block + settled(mine + leaf_place(16 * g + 4 * f + q));
     }
-    own_at = 4 * i + ((2 * column) ^ (i / 2 % 4));
+    own_at = settled(4 * i + ((2 * column) ^ (i / 2 % 4)));
     other_at = own_at ^ 1;
   }
   __device__ __forceinline__ void take(Value* own, Value* other, const Value* part) const {
@@ -235,8 +243,8 @@ __device__ __forceinline__ void rotate_by_warp(Coefficient* acc, Value* block, c
   using Layout = LeavesLayout<16>;
   const u32 rank = cluster_rank(), lane = threadIdx.x, column = lane / 16, i = lane % 16, g = i / 4, f = i % 4, at = 4 * rank + g;
   OuterPoints points(acc + (u64(blockIdx.x / 16) * COLUMNS + column) * N, at + 64 * f, table);
-  const Factors down = split_factors(table, 2, f), up = join_factors(table, 64, at);
-  const InnerLeaves leaves(block + Layout::INNER_AT, rank, lane, table);
+  const Factors down = split_factors<2>(table, f), up = join_factors(table, 64, at);
+  const InnerLeaves leaves(block, Layout::INNER_AT, rank, lane, table);
   Value *by_point[4], *by_node[4];
   Remote first_to[4], first_barriers[4], second_to[4], second_barriers[4];
   Value* const first = block + Layout::FIRST_AT + Layout::COLUMN * column;
@@ -280,11 +288,10 @@ __device__ __forceinline__ void rotate_by_warps(Coefficient* acc, Value* block, 
   using Layout = LeavesLayout<4>;
   const u32 rank = cluster_rank(), warp = threadIdx.x / 32, lane = threadIdx.x % 32, column = threadIdx.x / 64, u = threadIdx.x % 64;
   OuterPoints points(acc + (u64(blockIdx.x / 4) * COLUMNS + column) * N, 64 * rank + u, table);
-  const Factors down = split_factors(table, 2, rank), up = join_factors(table, 64, u);
-  Value* const inner = block + Layout::INNER_AT;
-  const InnerLeaves leaves(inner + 128 * warp, 4 * rank + warp, lane, table);
+  const Factors down = split_factors<2>(table, rank), up = join_factors(table, 64, u);
+  const InnerLeaves leaves(block, Layout::INNER_AT + 128 * warp, 4 * rank + warp, lane, table);
   // A thread of the block has one point in each warp's part.
-  Value* const shared = inner + 64 * column + leaf_place(u);
+  Value* const shared = block + Layout::INNER_AT + 64 * column + leaf_place(u);
   Value* const first = block + Layout::FIRST_AT + Layout::COLUMN * column + u;
   Value* const second = first + (Layout::SECOND_AT - Layout::FIRST_AT);
   // The second message goes where the first went, so many bytes further.
@@ -333,11 +340,14 @@ __device__ __forceinline__ void rotate_leaves(Coefficient* acc, const Value* bun
   // Nobody sends before every block counts.
   cluster_arrive();
   cluster_wait();
-  if (threadIdx.x < Layout::WORKERS) {
-    if constexpr (BLOCKS == 16) rotate_by_warp(acc, block, barriers, steps, table);
-    else rotate_by_warps(acc, block, barriers, steps, table);
-  } else if (threadIdx.x == Layout::WORKERS) {
-    fetch_bundles<BLOCKS>(block, barriers, bundles, job_stride, flags, steps);
+  if (threadIdx.x >= Layout::WORKERS) {
+    if constexpr (BLOCKS == 4) shrink_registers<32>();
+    if (threadIdx.x == Layout::WORKERS) fetch_bundles<BLOCKS>(block, barriers, bundles, job_stride, flags, steps);
+  } else if constexpr (BLOCKS == 16) {
+    rotate_by_warp(acc, block, barriers, steps, table);
+  } else {
+    grow_registers<224>();
+    rotate_by_warps(acc, block, barriers, steps, table);
   }
   __syncwarp();
   // No block leaves while something is sent to it.
@@ -365,7 +375,7 @@ __device__ __forceinline__ u32 factor_place(u32 monomial, u32 leaf) { return 8 *
 __device__ __forceinline__ void put_factors(Value* factors, u32 tile, const u32* exponents, u32 lane, const Value* table) {
   const u32 v = lane / 2, d = lane % 2, e = v < u32(GGSWS) ? __ldg(&exponents[v]) : 0;
   const u32 leaf = 64 * (tile / 8) + 32 * d + 4 * (tile % 8);
-  const Value first = root(table, e * (1 + 4 * reversed(leaf, LOG2_M)));
+  const Value first = root(table, e * (1 + 4 * reversed<LOG2_M>(leaf)));
   const Value quarter = e & 1 ? times_i(first) : first;
   factors[factor_place(v, 4 * d)] = first;
   factors[factor_place(v, 4 * d + 1)] = negated(first, e & 1);

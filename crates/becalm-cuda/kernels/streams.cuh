@@ -18,10 +18,11 @@ constexpr int BUNDLE_VALUES = 4 * M;
 
 /// Lanes that read a value of 8 key entries at once, of 4 monomials and 2 polynomials, meet in no bank.
 __device__ __forceinline__ u32 tile_code(u32 monomial, u32 polynomial) { return (monomial & 3) * 2 + (polynomial >> 1); }
-/// The lowest `bits` bits of x, reversed.
-__device__ __forceinline__ u32 reversed(u32 x, int bits) {
+/// The lowest `BITS` bits of x, reversed.
+template <int BITS>
+__device__ __forceinline__ u32 reversed(u32 x) {
   u32 out = 0;
-  UNROLL for (int bit = 0; bit < bits; bit++) out |= (x >> bit & 1) << (bits - 1 - bit);
+  UNROLL for (int bit = 0; bit < BITS; bit++) out |= (x >> bit & 1) << (BITS - 1 - bit);
   return out;
 }
 /// With the sign changed where the highest bit of `mask` is set.
@@ -184,7 +185,7 @@ __device__ __forceinline__ void make_bundles_ahead(const Value* key, const u64* 
         exponents[u][1] = __ldg(from + 8 * 4);
         UNROLL for (int i = 0; i < 32; i++) c[u][i / 16][i / 4 % 4][i % 4] = 0;
       }
-      const u32 turn = 4 * reversed(tile / 8 * 64 + tile % 8 * 4, LOG2_M) + 1;
+      const u32 turn = 4 * reversed<LOG2_M>(tile / 8 * 64 + tile % 8 * 4) + 1;
       const Value* const values = stages + (stage * STAGE_TILES + local) * TILE_VALUES;
       multiply_tile<TOGETHER>(c, reinterpret_cast<const double*>(values), exponents, roots, turn, lane);
       // The stores of the unit before have arrived meanwhile.

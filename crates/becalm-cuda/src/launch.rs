@@ -127,6 +127,7 @@ pub const TILES: u32 = 128;
 const TENSOR_JOBS: u32 = 64;
 /// Leaves of a transform in a block that makes bundles.
 const BUNDLE_POINTS: u32 = 32;
+
 impl Launch {
     /// Refuses a launch that a driver would refuse for every kernel.
     ///
@@ -233,14 +234,14 @@ impl Launch {
     /// acc, bundles, job stride, flags, steps, table: a cluster of 16 or 4 `blocks` for each ciphertext. As `LeavesLayout` of
     /// `kernels/leaves.cuh`: points of both polynomials three or four times, a ring of pieces of bundles, mbarriers.
     pub fn rotate_leaves(jobs: u32, blocks: u32) -> Self {
-        let (kernel, stages, exchanges) = match blocks {
-            16 => ("becalm_rotate_leaves_16", 8, 4),
-            _ => ("becalm_rotate_leaves_4", 3, 3),
+        let (kernel, threads, stages, exchanges) = match blocks {
+            16 => ("becalm_rotate_leaves_16", 64, 8, 4),
+            _ => ("becalm_rotate_leaves_4", 256, 3, 3),
         };
-        let (warps, points, piece) = (16 / blocks, 2 * 1024 / blocks, 4096 / blocks);
+        let (points, piece) = (2 * 1024 / blocks, 4096 / blocks);
         let shared = 16 * (exchanges * points + stages * piece) + 8 * (2 + 2 * stages);
         let grid = [jobs * blocks, 1, 1];
-        Launch { cluster: blocks, ..Launch::of(kernel, grid, 32 * warps + 32, shared) }
+        Launch { cluster: blocks, ..Launch::of(kernel, grid, threads, shared) }
     }
 
     /// bundles, flags, key, exponents, steps, table. In each of 8 warps: two tiles of the key, 16 factors at 8 leaves, two mbarriers.
@@ -382,9 +383,6 @@ mod tests {
         ] {
             assert!(bad.check(&DeviceInfo::h100()).is_err_and(|e| e.contains(why)), "{bad:?}");
         }
-        let leaves = Launch::rotate_leaves(2, 16);
-        assert_eq!((leaves.cluster, leaves.check(&DeviceInfo::h100())), (16, Ok(())));
-        assert!(Launch { cluster: 32, ..leaves }.check(&DeviceInfo::h100()).is_err());
         let older = DeviceInfo { capability: (8, 6), ..DeviceInfo::h100() };
         for launch in [good, large] {
             assert!(launch.check(&older).is_err_and(|e| e.contains("no clusters")));

@@ -15,7 +15,6 @@
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
-#define __maxnreg__(...)
 #if defined(__SANITIZE_THREAD__)
 #define EMULATOR_INTERNAL __attribute__((no_sanitize("thread"), noinline))
 #else
@@ -224,6 +223,10 @@ __forceinline__ double __ll2double_rn(long long x) { return double(x); }
 __forceinline__ void store_through(double2* at, double2 value) { *at = value; }
 __forceinline__ double2 load_shared_line(const double2* at) { return *at; }
 __forceinline__ double2 load_once(const double2* at) { return *at; }
+template <int COUNT>
+__forceinline__ void grow_registers() {}
+template <int COUNT>
+__forceinline__ void shrink_registers() {}
 __forceinline__ unsigned low_word(double x) { return unsigned(__double2loint(x)); }
 __forceinline__ unsigned long long read_atomic(const unsigned long long* at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 template <class T>

@@ -34,16 +34,18 @@ struct Clock {
 struct Access {
   uint32_t group = 0, thread = 0, clock = 0;
 };
+/// Readers of one cluster, and then those of another.
 struct Readers {
   uint32_t group;
   Vector clock;
+  Readers* next;
 };
 struct Cell {
   Access write, read;
   Access plain;         // the last write that was not atomic
   bool atomic = false;  // the last write was
   uint32_t crowd = 0;   // a cluster that has read, of too many to keep
-  std::vector<Readers>* readers = nullptr;
+  Readers* readers = nullptr;
 };
 /// The clock of a write that is under way: no thread's clock comes so far.
 constexpr uint32_t UNDER_WAY = ~0u;
@@ -85,6 +87,8 @@ std::vector<Times> launches;
 std::vector<uint32_t> launch_of(1);
 std::vector<std::unique_ptr<Group>> groups(1);
 std::unordered_map<const void*, std::vector<Part>> flags;
+/// Those that no cell has.
+Readers* spare = nullptr;
 
 /// Functions of the library that both programs have may be those with the calls: nothing that is done here counts.
 bool busy = false;
@@ -144,7 +148,7 @@ void join(Clock& into, const Clock& from) {
 
 /// The cluster that runs, and the number of its thread that does.
 Group& here() { return *groups[emulator::current->block->group]; }
-uint32_t number() {
+inline uint32_t number() {
   const emulator::Fiber* fiber = emulator::current;
   return fiber->block->rank * fiber->block->threads + fiber->thread;
 }
@@ -160,7 +164,7 @@ const Vector* known(const Clock& clock, uint32_t group) {
 }
 
 /// Whether an access is ordered before somebody of a cluster whose clock this is.
-bool before(const Access& a, const Group& g, const Clock& clock) {
+inline bool before(const Access& a, const Group& g, const Clock& clock) {
   if (a.group == 0) return true;
   if (a.group == g.number) return a.clock <= value(clock.own, a.thread);
   if (ended(a.group, g)) return true;
@@ -172,55 +176,67 @@ bool before(const Access& a, const Group& g, const Clock& clock) {
 bool read_before(const Cell& c, const Group& g, const Clock& clock) {
   if (!before(c.read, g, clock)) return false;
   if (c.crowd != 0 && !ended(c.crowd, g)) return false;
-  if (!c.readers) return true;
-  for (const Readers& readers : *c.readers) {
-    if (readers.group != g.number && ended(readers.group, g)) continue;
-    const Vector* its = readers.group == g.number ? &clock.own : known(clock, readers.group);
-    if (!its || !covers(*its, readers.clock)) return false;
+  for (const Readers* r = c.readers; r; r = r->next) {
+    if (r->group != g.number && ended(r->group, g)) continue;
+    const Vector* its = r->group == g.number ? &clock.own : known(clock, r->group);
+    if (!its || !covers(*its, r->clock)) return false;
   }
   return true;
 }
 
+void take_out(Readers*& place) {
+  Readers* const readers = place;
+  place = readers->next;
+  readers->next = spare, spare = readers;
+}
 void forget_readers(Cell& c) {
-  delete c.readers;
-  c.readers = nullptr, c.crowd = 0, c.read = Access();
+  while (c.readers) take_out(c.readers);
+  c.crowd = 0, c.read = Access();
 }
 
 /// Forgets readers of launches that had ended when that of a cluster began.
 void forget_ended(Cell& c, const Group& g) {
   if (c.crowd != 0 && ended(c.crowd, g)) c.crowd = 0;
-  if (!c.readers) return;
-  std::vector<Readers>& all = *c.readers;
-  for (size_t i = all.size(); i-- > 0;) {
-    if (all[i].group != g.number && ended(all[i].group, g)) all.erase(all.begin() + i);
+  for (Readers** place = &c.readers; *place;) {
+    if ((*place)->group != g.number && ended((*place)->group, g)) take_out(*place);
+    else place = &(*place)->next;
   }
-  if (all.empty()) delete c.readers, c.readers = nullptr;
 }
 
 /// Notes one of the readers that are not ordered.
 void note(Cell& c, const Access& a) {
-  for (Readers& readers : *c.readers) {
-    if (readers.group != a.group) continue;
-    if (readers.clock.size() <= a.thread) readers.clock.resize(a.thread + 1);
-    if (readers.clock[a.thread] < a.clock) readers.clock[a.thread] = a.clock;
-    return;
+  Readers** place = &c.readers;
+  size_t count = 0;
+  for (; *place && (*place)->group != a.group; place = &(*place)->next) count++;
+  if (!*place) {
+    if (count == READING) {
+      c.crowd = c.readers->group;
+      take_out(c.readers);
+    }
+    Readers* const made = spare ? spare : new Readers();
+    if (spare) spare = spare->next;
+    made->group = a.group, made->next = c.readers;
+    made->clock.assign(groups[a.group] ? groups[a.group]->threads : a.thread + 1, 0);
+    c.readers = made, place = &c.readers;
   }
-  if (c.readers->size() == READING) {
-    c.crowd = c.readers->front().group;
-    c.readers->erase(c.readers->begin());
-  }
-  c.readers->push_back({a.group, Vector(groups[a.group] ? groups[a.group]->threads : a.thread + 1)});
-  note(c, a);
+  Vector& clock = (*place)->clock;
+  if (clock.size() <= a.thread) clock.resize(a.thread + 1);
+  if (clock[a.thread] < a.clock) clock[a.thread] = a.clock;
 }
 
 /// `mine`: the access that is noted, of who has this clock or of an mbarrier.
 void on_read(Cell& c, const Group& g, const Clock& clock, const Access& mine, const void* place) {
   if (!before(c.write, g, clock)) report(place);
-  forget_ended(c, g);
+  Readers* const first = c.readers;
+  if (first && first->group == mine.group && mine.thread < first->clock.size()) {
+    first->clock[mine.thread] = mine.clock;
+    c.read = mine;
+    return;
+  }
+  if (first) forget_ended(c, g);
   if (c.readers) {
     note(c, mine);
   } else if (!before(c.read, g, clock)) {
-    c.readers = new std::vector<Readers>;
     note(c, c.read);
     note(c, mine);
   }
@@ -251,8 +267,9 @@ void access(const void* at, size_t bytes, bool write, bool atomic, const void* p
   if (at >= fiber->stack && at < fiber->stack_end) return;
   Quiet quiet;
   const Group& g = here();
-  const Clock& clock = g.clocks[number()];
-  const Access mine{g.number, number(), clock.own[number()]};
+  const uint32_t thread = number();
+  const Clock& clock = g.clocks[thread];
+  const Access mine{g.number, thread, clock.own[thread]};
   each(at, bytes, [&](Cell& c) {
     if (write) on_write(c, g, clock, mine, atomic, place);
     else on_read(c, g, clock, mine, place);

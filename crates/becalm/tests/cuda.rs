@@ -250,7 +250,7 @@ fn launches_have_limits() {
         Launch { grid: [1 << 31, 1, 1], ..good },
         Launch { grid: [0, 1, 1], ..good },
         Launch { block: 1056, ..good },
-        Launch { cluster: 9, grid: [9, 1, 1], ..good },
+        Launch { cluster: 17, grid: [17, 1, 1], ..good },
         Launch { cluster: 2, ..good },
         Launch { shared, ..good },
     ] {
