@@ -121,8 +121,8 @@ __device__ __forceinline__ void fetch_bundles(Value* block, const LeavesBarriers
   Turn<Layout::STAGES> turn;
   LOOP
   for (u32 step = 0; step < steps; step++, from += STEP_VALUES, flag += 4, turn.next()) {
-    if (turn.round > 0) mbarrier_wait(&barriers.empty[turn.stage], (turn.round - 1) & 1);
-    await_flag(flag, QUARTER_TILES);
+    if (turn.round > 0 && !planted<22>()) mbarrier_wait(&barriers.empty[turn.stage], (turn.round - 1) & 1);
+    if (!planted<23>()) await_flag(flag, QUARTER_TILES);
     async_fence();
     mbarrier_expect(&barriers.full[turn.stage], Layout::PIECE_BYTES);
     bulk_copy(block + Layout::RING_AT + turn.stage * Layout::PIECE, from, Layout::PIECE_BYTES, &barriers.full[turn.stage]);
@@ -136,7 +136,7 @@ __device__ __forceinline__ void send(const Value* z, const Remote* to, const Rem
 /// Waits for what the cluster sends, and takes four values. The barrier can be armed for the next step at once: a block sends again
 /// when it has everybody's answer to this, so when everybody has read it; and bytes may come before they are expected.
 __device__ __forceinline__ void receive(Value* z, const Value* from, int distance, u64* barrier, u32 bytes, u32 step) {
-  mbarrier_wait(barrier, step & 1);
+  if (!planted<19>()) mbarrier_wait(barrier, step & 1);
   UNROLL for (int q = 0; q < 4; q++) z[q] = from[distance * q];
   if (threadIdx.x == 0) mbarrier_expect(barrier, bytes);
 }
@@ -150,7 +150,7 @@ __device__ __forceinline__ u32 settled(u32 x) { return __shfl_xor_sync(~0u, x, 0
 /// Exchanges inside a warp. A lane writes what it has read last, so one barrier is enough.
 __device__ __forceinline__ void exchange_in_warp(Value* z, Value* const* to, Value* const* from) {
   UNROLL for (int q = 0; q < 4; q++) *to[q] = z[q];
-  __syncwarp();
+  if (!planted<18>()) __syncwarp();
   UNROLL for (int q = 0; q < 4; q++) z[q] = *from[q];
 }
 
@@ -237,9 +237,9 @@ struct InnerLeaves {
 template <int BLOCKS>
 __device__ __forceinline__ void take_bundle(Value* own, Value* other, const InnerLeaves& leaves, const Value* part,
                                             const LeavesBarriers<BLOCKS>& barriers, Turn<LeavesLayout<BLOCKS>::STAGES>& turn) {
-  mbarrier_wait(&barriers.full[turn.stage], turn.round & 1);
+  if (!planted<20>()) mbarrier_wait(&barriers.full[turn.stage], turn.round & 1);
   leaves.take(own, other, part + turn.stage * LeavesLayout<BLOCKS>::PIECE);
-  __syncwarp();
+  if (!planted<21>()) __syncwarp();
   if (threadIdx.x % 32 == 0) mbarrier_arrive(&barriers.empty[turn.stage]);
   turn.next();
 }
@@ -319,13 +319,13 @@ __device__ __forceinline__ void rotate_by_warps(Coefficient* acc, Value* block, 
     receive(z, first, 64, barriers.first, Layout::ARRIVING, step);
     split<2>(z, down);
     UNROLL for (int q = 0; q < 4; q++) shared[128 * q] = z[q];
-    named_barrier(1, Layout::WORKERS);
+    if (!planted<24>()) named_barrier(1, Layout::WORKERS);
     UNROLL for (int q = 0; q < 4; q++) z[q] = *leaves.of64[q];
     leaves.forward(z);
     leaves.multiply(z, own, other);
     leaves.back(z);
     UNROLL for (int q = 0; q < 4; q++) *leaves.of64[q] = z[q];
-    named_barrier(1, Layout::WORKERS);
+    if (!planted<25>()) named_barrier(1, Layout::WORKERS);
     UNROLL for (int q = 0; q < 4; q++) z[q] = shared[128 * q];
     join<2>(z, up);
     UNROLL for (int q = 0; q < 4; q++) store_remote(to[q] + SECOND, z[q], to_barriers[q] + sizeof(u64));
@@ -335,8 +335,8 @@ __device__ __forceinline__ void rotate_by_warps(Coefficient* acc, Value* block, 
   points.store();
 }
 
-/// `steps` steps of the accumulators in `acc`, of whose bundles the first is that of step 0. Grid: BLOCKS blocks for each job, in clusters of
-/// as many; block BLOCK_THREADS, shared BYTES.
+/// `steps` steps of the accumulators in `acc`, of whose bundles the first is that of step 0. Grid: BLOCKS blocks for each job,
+/// in clusters of as many; block BLOCK_THREADS, shared BYTES. A block that leaves has received all that is sent to it.
 template <int BLOCKS>
 __device__ __forceinline__ void rotate_leaves(Coefficient* acc, const Value* bundles, u64 job_stride, const u32* flags, u32 steps,
                                               const Value* table) {
@@ -347,7 +347,7 @@ __device__ __forceinline__ void rotate_leaves(Coefficient* acc, const Value* bun
   __syncwarp();
   // Nobody sends before every block counts.
   cluster_arrive();
-  cluster_wait();
+  if (!planted<26>()) cluster_wait();
   if (threadIdx.x >= Layout::WORKERS) {
     if constexpr (BLOCKS == 4) shrink_registers<32>();
     if (threadIdx.x == Layout::WORKERS) fetch_bundles<BLOCKS>(block, barriers, bundles, job_stride, flags, steps);
@@ -357,10 +357,6 @@ __device__ __forceinline__ void rotate_leaves(Coefficient* acc, const Value* bun
     grow_registers<224>();
     rotate_by_warps(acc, block, barriers, steps, table);
   }
-  __syncwarp();
-  // No block leaves while something is sent to it.
-  cluster_arrive();
-  cluster_wait();
 }
 
 constexpr int STREAM_WARPS = 8, STREAM_THREADS = 32 * STREAM_WARPS;
@@ -452,12 +448,12 @@ __device__ __forceinline__ void make_bundles_in_order(Value* bundles, u32* flags
   for (u32 n = 0; work < all; n++, work += warps) {
     const u32 step = work / TILES, tile = work % TILES, stage = n & 1;
     put_factors(factors, tile, exponents + step * GGSWS, lane, table);
-    __syncwarp();
-    mbarrier_wait(&full[stage], n >> 1 & 1);
+    if (!planted<27>()) __syncwarp();
+    if (!planted<28>()) mbarrier_wait(&full[stage], n >> 1 & 1);
     const Value sum = sum_of_products(tiles + stage * TILE_VALUES, factors, leaf, polynomial);
     bundles[u64(step) * STEP_VALUES + bundle_place(tile, leaf, polynomial)] = sum;
     // All have read the tile and the factors, and have stored.
-    __syncwarp();
+    if (!planted<29>()) __syncwarp();
     if (lane == 0) {
       fetch(work + 2 * warps, stage);
       raise_flag(&flags[flag_at(0, steps, step, tile / QUARTER_TILES)], 1);
