@@ -40,14 +40,16 @@ __device__ __forceinline__ void split_five(Value* z, F factor) {
   }
   if constexpr (LEVEL_OF_FIVE < 4) split_five<LEVEL_OF_FIVE + 1>(z, factor);
 }
-/// Five levels of decimation in time. INNERMOST: factors of 1 and −i are no multiplications.
+/// Five levels of decimation in time. INNERMOST: in the first two the factors 1 and −i are no multiplications.
 template <bool INNERMOST, int LEVEL_OF_FIVE = 0, class F>
 __device__ __forceinline__ void join_five(Value* z, F factor) {
   constexpr int half = 1 << LEVEL_OF_FIVE, quarter = half / 2, blocks = 16 >> LEVEL_OF_FIVE;
+  // As `join_first<2>`: the words of `leaves.cuh`.
+  constexpr bool PLAIN = INNERMOST && LEVEL_OF_FIVE < 2;
   UNROLL for (int k = 0; k < half; k++) {
-    if (INNERMOST && k == 0) {
+    if (PLAIN && k == 0) {
       UNROLL for (int n = 0; n < blocks; n++) butterfly(z[2 * half * n], z[2 * half * n + half]);
-    } else if (INNERMOST && LEVEL_OF_FIVE > 0 && k == quarter) {
+    } else if (PLAIN && k == quarter) {
       UNROLL for (int n = 0; n < blocks; n++) butterfly_minus_i(z[2 * half * n + k], z[2 * half * n + k + half]);
     } else {
       const Value first = factor(LEVEL_OF_FIVE == 0 ? 0 : quarter + k % (quarter + (LEVEL_OF_FIVE == 0)));

@@ -104,8 +104,8 @@ KERNEL void __launch_bounds__(LeavesLayout<4>::BLOCK_THREADS, 2)
   rotate_leaves<4>(acc, bundles, job_stride, flags, steps, table);
 }
 
-KERNEL void __launch_bounds__(STREAM_THREADS, 1) becalm_bundle_stream(Value* bundles, u32* flags, const Value* key, const u32* exponents,
-                                                                      u32 steps, const Value* table) {
+KERNEL void __launch_bounds__(STREAM_THREADS, 1)
+    becalm_bundle_stream(Value* bundles, u32* flags, const Value* key, const u32* exponents, u32 steps, const Value* table) {
   make_bundles_in_order(bundles, flags, key, exponents, steps, table);
 }
 #endif

@@ -1,33 +1,37 @@
 // Blind rotation with the least latency, for one shape (BECALM_STREAMED): 2048 coefficients, two polynomials, one digit, groups
-// of four bits. One ciphertext is rotated by a cluster of 16 blocks, or of 4 where there are more of them.
+// of four bits. One ciphertext is rotated by a cluster of 16 blocks, or of 4 where there are more ciphertexts.
 //
-// A block has a part of the leaves of both polynomials, not a column as in `rotate.cuh`. The product with the bundle is local
-// then, and what crosses the cluster takes the place of an exchange inside a transform: once on the way to the leaves and once
-// back, 16 bytes a point. A thread has four points everywhere, so a pass takes two levels in registers:
+// A block has a part of the leaves of both polynomials, not a column as in `rotate.cuh`. So the product with the bundle is local,
+// and what crosses the cluster takes the place of an exchange inside a transform: 16 bytes a point on the way to the leaves, and
+// again on the way back. A thread always has four points, of which a pass takes two levels in registers:
 //
 //   digits, outer levels → cluster → inner levels → product → inner levels → cluster → outer levels, twist, accumulator
 //
-// The innermost six levels are the same on both: half a warp has the 64 leaves of a polynomial in a part of the transform, the other half
-// those of the other polynomial, which come by shuffles. No step has a barrier of the cluster: a block counts the bytes that are
-// sent to it.
+// The six innermost levels are the same for 16 blocks and for 4: half a warp has the 64 leaves of a polynomial in a part of the
+// transform, the other half has those of the other polynomial, and they change hands by shuffles. A step has no barrier of the
+// cluster: each block counts the bytes that are sent to it.
 //
-// Bundles are made by another kernel at the same time (`make_bundles_in_order`, or by the tensor cores for batches) and lie in
-// global memory. A spare thread of each block brings them into a ring in shared memory as soon as their flags are up, steps ahead of their
-// use. Sums have one order on every path, so 16 blocks and 4 blocks give the same words.
+// Another kernel makes the bundles at the same time (`make_bundles_in_order`; the tensor cores for batches) and leaves them in
+// global memory. A spare thread of each block brings them into a ring in shared memory when their flags are up, some steps ahead
+// of their use.
 //
-// Key:     [step][tile][monomial][polynomial][leaf ^ code], polynomial = 2·row + column, leaf = 4d + q, code = 2·(monomial % 4) + row.
-//          Tile τ has the leaves 64·(τ/8) + 32d + 4·(τ % 8) + q. The last monomial is 1; its values are minus the sum of the
-//          others', so that Σ_v X^(e_v)·GGSW_v over all is the bundle.
-// Bundles: [job][step][part][q][i][place], leaf 64·part + 4i + q. Place n ^ (i/2 % 4) has column n/2, and its own row for an even n,
-//          else the other row; so eight lanes that read records i … i + 7 meet in no bank.
-// Flags:   [job/16][step][quarter] counts the tiles of a quarter of the leaves that are there, for all of these 16 jobs.
+// Words do not depend on the path: bundles have one order of sums (`sum_of_products`), and a transform has one form. Forward, all
+// levels are butterflies with roots from the table. Back, the two innermost levels have no factors and all others have, those
+// by 1 too.
+//
+// Key:     [step][tile][monomial][polynomial][leaf ^ code], polynomial = 2·row + column, leaf = 4d + q,
+//          code = 2·(monomial % 4) + row. Tile τ has the leaves 64·(τ/8) + 32d + 4·(τ % 8) + q of the transform. The last monomial
+//          is 1 and its values are minus the sum of the others', so that the sum of all products is Σ_v (X^(e_v) − 1)·GGSW_v.
+// Bundles: [job][step][part][q][i][place], leaf 64·part + 4i + q. Place n ^ (i/2 % 4) has column n/2, and its own row for an even
+//          n, the other row for an odd one. So eight lanes that read one after another of the records i … i + 7 meet in no bank.
+// Flags:   [job/16][step][quarter] counts the tiles of a quarter of the leaves that are there for all of these 16 jobs.
 #pragma once
 #include "rotate.cuh"
 #include "streams.cuh"
 
 constexpr int PARTS = 16, PART_VALUES = BUNDLE_VALUES / PARTS, QUARTER_TILES = TILES / 4;
 constexpr u32 TILE_BYTES = TILE_VALUES * sizeof(Value);
-static_assert(M == 1024 && ROWS == 2 && COLUMNS == 2 && GGSWS == 15, "the shape that these kernels are written for");
+static_assert(M == 1024 && ROWS == 2 && COLUMNS == 2 && GGSWS == 15 && TILES * 8 == M, "the shape of these kernels");
 
 /// The flag of a step and a quarter of the leaves, of 16 jobs.
 __device__ __forceinline__ u64 flag_at(u32 job, u32 steps, u32 step, u32 quarter) {
@@ -57,16 +61,16 @@ __device__ __forceinline__ Factors join_factors(const Value* table, u32 half, u3
 template <int BLOCKS>
 struct LeavesLayout {
   static constexpr int WARPS = PARTS / BLOCKS, WORKERS = 32 * WARPS;
-  /// With as many more, of which one fetches. Four warps and one more would be two in one quarter of an SM, which has 512 registers
-  /// for each lane: no block that makes bundles would fit beside them. Four whose registers go to the other four (128 each at first) leave room
-  /// for 256 threads of 128 registers.
+  /// As many more warps, one thread of which fetches. A quarter of an SM has 512 registers for each lane. Of five warps it would hold
+  /// two, and no room would be left for a block that makes bundles; of four and four with 128 registers, half of its registers is
+  /// left, and the second four give most of theirs to the first.
   static constexpr int BLOCK_THREADS = 2 * WORKERS;
   /// Points of a polynomial in a block; those of both.
   static constexpr int COLUMN = M / BLOCKS, HERE = 2 * COLUMN;
   /// A block's piece of a bundle, and how many of them the ring holds.
   static constexpr int PIECE = WARPS * PART_VALUES, STAGES = BLOCKS == 16 ? 8 : 3;
-  /// Points that come from the cluster, on the way to the leaves and back; the exchanges among leaves; those among points of time, which a
-  /// block of one warp has.
+  /// Points that come from the cluster, on the way to the leaves and back; exchanges among the inner levels, and among the outer
+  /// ones, which a block of one warp has.
   static constexpr int FIRST_AT = 0, SECOND_AT = HERE, INNER_AT = 2 * HERE, OUTER_AT = 3 * HERE;
   static constexpr int RING_AT = OUTER_AT + (BLOCKS == 16 ? HERE : 0), BARRIERS_AT = RING_AT + STAGES * PIECE;
   static constexpr int BYTES = BARRIERS_AT * int(sizeof(Value)) + (2 + 2 * STAGES) * int(sizeof(u64));
@@ -79,7 +83,8 @@ struct LeavesBarriers {
   using Layout = LeavesLayout<BLOCKS>;
   u64 *const first, *const second, *const full, *const empty;
   __device__ __forceinline__ explicit LeavesBarriers(Value* block)
-      : first(reinterpret_cast<u64*>(block + Layout::BARRIERS_AT)), second(first + 1), full(first + 2), empty(full + Layout::STAGES) {}
+      : first(reinterpret_cast<u64*>(block + Layout::BARRIERS_AT)), second(first + 1), full(first + 2),
+        empty(full + Layout::STAGES) {}
   __device__ __forceinline__ void init() const {
     mbarrier_init(first, 1);
     mbarrier_init(second, 1);
@@ -104,8 +109,8 @@ struct Turn {
 
 /// Brings the block's piece of every bundle into the ring. One thread.
 template <int BLOCKS>
-__device__ __forceinline__ void fetch_bundles(Value* block, const LeavesBarriers<BLOCKS>& barriers, const Value* bundles, u64 job_stride,
-                                              const u32* flags, u32 steps) {
+__device__ __forceinline__ void fetch_bundles(Value* block, const LeavesBarriers<BLOCKS>& barriers, const Value* bundles,
+                                              u64 job_stride, const u32* flags, u32 steps) {
   using Layout = LeavesLayout<BLOCKS>;
   const u32 rank = cluster_rank(), job = blockIdx.x / BLOCKS;
   const Value* from = bundles + job * job_stride + rank * Layout::PIECE;
@@ -113,8 +118,8 @@ __device__ __forceinline__ void fetch_bundles(Value* block, const LeavesBarriers
   Turn<Layout::STAGES> turn;
   LOOP
   for (u32 step = 0; step < steps; step++, from += BUNDLE_VALUES, flag += 4, turn.next()) {
-    if (turn.round > 0) mbarrier_wait(&barriers.empty[turn.stage], (turn.round - 1) & 1);
-    await_flag(flag, QUARTER_TILES);
+    if (turn.round > 0 && !planted<22>()) mbarrier_wait(&barriers.empty[turn.stage], (turn.round - 1) & 1);
+    if (!planted<23>()) await_flag(flag, QUARTER_TILES);
     async_fence();
     mbarrier_expect(&barriers.full[turn.stage], Layout::PIECE_BYTES);
     bulk_copy(block + Layout::RING_AT + turn.stage * Layout::PIECE, from, Layout::PIECE_BYTES, &barriers.full[turn.stage]);
@@ -125,10 +130,10 @@ __device__ __forceinline__ void fetch_bundles(Value* block, const LeavesBarriers
 __device__ __forceinline__ void send(const Value* z, const Remote* to, const Remote* barriers) {
   UNROLL for (int q = 0; q < 4; q++) store_remote(to[q], z[q], barriers[q]);
 }
-/// Waits for what the cluster sends, and takes four values. The barrier can be armed for the next step at once: a block sends again
-/// when it has everybody's answer to this, so when everybody has read it; and bytes may come before they are expected.
+/// Waits for what the cluster sends, and takes four values. One place is enough for all steps: a block sends the next values after
+/// it has had everybody's answer to these, when everybody has read them. Bytes may come before they are expected.
 __device__ __forceinline__ void receive(Value* z, const Value* from, int distance, u64* barrier, u32 bytes, u32 step) {
-  mbarrier_wait(barrier, step & 1);
+  if (!planted<19>()) mbarrier_wait(barrier, step & 1);
   UNROLL for (int q = 0; q < 4; q++) z[q] = from[distance * q];
   if (threadIdx.x == 0) mbarrier_expect(barrier, bytes);
 }
@@ -136,13 +141,14 @@ __device__ __forceinline__ void receive(Value* z, const Value* from, int distanc
 /// Where one of the 64 points of half a warp lies: eight lanes never meet in a bank.
 __device__ __forceinline__ u32 leaf_place(u32 point) { return point ^ (point >> 3 & 1) ^ ((point >> 4 & 1) * 6); }
 
-/// The same number, as one that the compiler cannot compute again: a kernel that begins with few registers would do that in every step.
+/// The same number, as one that the compiler cannot compute again. It would do so in every step of a kernel that begins with few
+/// registers.
 __device__ __forceinline__ u32 settled(u32 x) { return __shfl_xor_sync(~0u, x, 0); }
 
 /// Exchanges inside a warp. A lane writes what it has read last, so one barrier is enough.
 __device__ __forceinline__ void exchange_in_warp(Value* z, Value* const* to, Value* const* from) {
   UNROLL for (int q = 0; q < 4; q++) *to[q] = z[q];
-  __syncwarp();
+  if (!planted<18>()) __syncwarp();
   UNROLL for (int q = 0; q < 4; q++) z[q] = *from[q];
 }
 
@@ -229,15 +235,15 @@ struct InnerLeaves {
 template <int BLOCKS>
 __device__ __forceinline__ void take_bundle(Value* own, Value* other, const InnerLeaves& leaves, const Value* part,
                                             const LeavesBarriers<BLOCKS>& barriers, Turn<LeavesLayout<BLOCKS>::STAGES>& turn) {
-  mbarrier_wait(&barriers.full[turn.stage], turn.round & 1);
+  if (!planted<20>()) mbarrier_wait(&barriers.full[turn.stage], turn.round & 1);
   leaves.take(own, other, part + turn.stage * LeavesLayout<BLOCKS>::PIECE);
-  __syncwarp();
+  if (!planted<21>()) __syncwarp();
   if (threadIdx.x % 32 == 0) mbarrier_arrive(&barriers.empty[turn.stage]);
   turn.next();
 }
 
-/// All steps in a block of 16, by one warp; half of it has a polynomial, in time as among the leaves. Lane 4g + f of a half has the points
-/// 4·rank + g + 64·(f + 4q) of time.
+/// All steps in a block of 16, by one warp. Half of it has a polynomial, in time as among the leaves. Lane 4g + f of a half has the
+/// points 4·rank + g + 64·(f + 4q) of time.
 __device__ __forceinline__ void rotate_by_warp(Coefficient* acc, Value* block, const LeavesBarriers<16>& barriers, u32 steps,
                                                const Value* table) {
   using Layout = LeavesLayout<16>;
@@ -281,12 +287,13 @@ __device__ __forceinline__ void rotate_by_warp(Coefficient* acc, Value* block, c
   points.store();
 }
 
-/// All steps in a block of 4, by four warps. In time two warps have a polynomial, a thread the points 64·rank + u + 256q; among the leaves
-/// a warp has a part of both.
+/// All steps in a block of 4, by four warps. In time two warps have a polynomial, a thread the points 64·rank + u + 256q. Among the
+/// leaves a warp has a part of both.
 __device__ __forceinline__ void rotate_by_warps(Coefficient* acc, Value* block, const LeavesBarriers<4>& barriers, u32 steps,
                                                 const Value* table) {
   using Layout = LeavesLayout<4>;
-  const u32 rank = cluster_rank(), warp = threadIdx.x / 32, lane = threadIdx.x % 32, column = threadIdx.x / 64, u = threadIdx.x % 64;
+  const u32 rank = cluster_rank(), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const u32 column = threadIdx.x / 64, u = threadIdx.x % 64;
   OuterPoints points(acc + (u64(blockIdx.x / 4) * COLUMNS + column) * N, 64 * rank + u, table);
   const Factors down = split_factors<2>(table, rank), up = join_factors(table, 64, u);
   const InnerLeaves leaves(block, Layout::INNER_AT + 128 * warp, 4 * rank + warp, lane, table);
@@ -311,13 +318,13 @@ __device__ __forceinline__ void rotate_by_warps(Coefficient* acc, Value* block, 
     receive(z, first, 64, barriers.first, Layout::ARRIVING, step);
     split<2>(z, down);
     UNROLL for (int q = 0; q < 4; q++) shared[128 * q] = z[q];
-    named_barrier(1, Layout::WORKERS);
+    if (!planted<24>()) named_barrier(1, Layout::WORKERS);
     UNROLL for (int q = 0; q < 4; q++) z[q] = *leaves.of64[q];
     leaves.forward(z);
     leaves.multiply(z, own, other);
     leaves.back(z);
     UNROLL for (int q = 0; q < 4; q++) *leaves.of64[q] = z[q];
-    named_barrier(1, Layout::WORKERS);
+    if (!planted<25>()) named_barrier(1, Layout::WORKERS);
     UNROLL for (int q = 0; q < 4; q++) z[q] = shared[128 * q];
     join<2>(z, up);
     UNROLL for (int q = 0; q < 4; q++) store_remote(to[q] + SECOND, z[q], to_barriers[q] + sizeof(u64));
@@ -327,8 +334,8 @@ __device__ __forceinline__ void rotate_by_warps(Coefficient* acc, Value* block, 
   points.store();
 }
 
-/// `steps` steps of the accumulators in `acc`, of whose bundles the first is that of step 0. Grid: BLOCKS blocks for each job, in clusters of
-/// as many; block BLOCK_THREADS, shared BYTES.
+/// `steps` steps of the accumulators in `acc`, of whose bundles the first is that of step 0. Grid: BLOCKS blocks for each job,
+/// in clusters of as many; block BLOCK_THREADS, shared BYTES. A block that leaves has received all that is sent to it.
 template <int BLOCKS>
 __device__ __forceinline__ void rotate_leaves(Coefficient* acc, const Value* bundles, u64 job_stride, const u32* flags, u32 steps,
                                               const Value* table) {
@@ -339,7 +346,7 @@ __device__ __forceinline__ void rotate_leaves(Coefficient* acc, const Value* bun
   __syncwarp();
   // Nobody sends before every block counts.
   cluster_arrive();
-  cluster_wait();
+  if (!planted<26>()) cluster_wait();
   if (threadIdx.x >= Layout::WORKERS) {
     if constexpr (BLOCKS == 4) shrink_registers<32>();
     if (threadIdx.x == Layout::WORKERS) fetch_bundles<BLOCKS>(block, barriers, bundles, job_stride, flags, steps);
@@ -349,10 +356,6 @@ __device__ __forceinline__ void rotate_leaves(Coefficient* acc, const Value* bun
     grow_registers<224>();
     rotate_by_warps(acc, block, barriers, steps, table);
   }
-  __syncwarp();
-  // No block leaves while something is sent to it.
-  cluster_arrive();
-  cluster_wait();
 }
 
 constexpr int STREAM_WARPS = 8, STREAM_THREADS = 32 * STREAM_WARPS;
@@ -363,8 +366,8 @@ constexpr int STREAM_BYTES = STREAM_BARRIERS_AT * int(sizeof(Value)) + STREAM_WA
 
 /// −a, if `wanted`.
 __device__ __forceinline__ Value negated(Value a, bool wanted) {
-  const i64 sign = i64(u64(wanted) << 63);
-  return make_double2(__longlong_as_double(__double_as_longlong(a.x) ^ sign), __longlong_as_double(__double_as_longlong(a.y) ^ sign));
+  const i64 sign = i64(u64(wanted) << 63), x = __double_as_longlong(a.x), y = __double_as_longlong(a.y);
+  return make_double2(__longlong_as_double(x ^ sign), __longlong_as_double(y ^ sign));
 }
 
 /// The place of a factor: the lanes that write or read at once, eight, meet in no bank.
@@ -383,8 +386,8 @@ __device__ __forceinline__ void put_factors(Value* factors, u32 tile, const u32*
   factors[factor_place(v, 4 * d + 3)] = negated(quarter, (e >> 1 ^ e) & 1);
 }
 
-/// Σ_v factor_v·value_v at one leaf of one polynomial: of four monomials the real parts of the factors, then the imaginary ones, as
-/// the tensor cores add.
+/// Σ_v factor_v·value_v at one leaf of one polynomial, as the tensor cores add: of four monomials the real parts of the factors, then
+/// the imaginary ones.
 __device__ __forceinline__ Value sum_of_products(const Value* values, const Value* factors, u32 leaf, u32 polynomial) {
   Value sum = zero();
   LOOP
@@ -413,13 +416,14 @@ __device__ __forceinline__ u32 bundle_place(u32 tile, u32 leaf, u32 polynomial) 
   return tile / 8 * PART_VALUES + (leaf % 4 * 16 + i) * 4 + place;
 }
 
-/// Bundles of one ciphertext for all steps, in their order. `exponents`: GGSWS a step. Any grid, block STREAM_THREADS, shared STREAM_BYTES.
+/// Bundles of one ciphertext for all steps, in their order. `exponents`: GGSWS a step. Any grid, block STREAM_THREADS, shared
+/// STREAM_BYTES.
 ///
-/// A warp makes a tile of a step by itself, then the tile that comes as many places later as there are warps: with 128 blocks a block
-/// has the same tile of every step. The next two tiles of the key are always under way, and while a warp waits until its stores are
-/// seen, before it raises the flag, the others go on.
-__device__ __forceinline__ void make_bundles_in_order(Value* bundles, u32* flags, const Value* key, const u32* exponents, u32 steps,
-                                                      const Value* table) {
+/// A warp makes a tile of a step by itself, and then the tile that comes as many places later as there are warps; with 128 blocks a
+/// block has one tile of every step. The next two tiles of the key are always under way. A warp waits until its stores are seen
+/// before it raises a flag, and meanwhile the others go on.
+__device__ __forceinline__ void make_bundles_in_order(Value* bundles, u32* flags, const Value* key, const u32* exponents,
+                                                      u32 steps, const Value* table) {
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, leaf = lane % 8, polynomial = lane / 8;
   const u32 warps = STREAM_WARPS * gridDim.x, all = steps * TILES;
   Value* const block = shared_memory<Value>();
@@ -444,12 +448,12 @@ __device__ __forceinline__ void make_bundles_in_order(Value* bundles, u32* flags
   for (u32 n = 0; work < all; n++, work += warps) {
     const u32 step = work / TILES, tile = work % TILES, stage = n & 1;
     put_factors(factors, tile, exponents + step * GGSWS, lane, table);
-    __syncwarp();
-    mbarrier_wait(&full[stage], n >> 1 & 1);
+    if (!planted<27>()) __syncwarp();
+    if (!planted<28>()) mbarrier_wait(&full[stage], n >> 1 & 1);
     const Value sum = sum_of_products(tiles + stage * TILE_VALUES, factors, leaf, polynomial);
     bundles[u64(step) * BUNDLE_VALUES + bundle_place(tile, leaf, polynomial)] = sum;
     // All have read the tile and the factors, and have stored.
-    __syncwarp();
+    if (!planted<29>()) __syncwarp();
     if (lane == 0) {
       fetch(work + 2 * warps, stage);
       raise_flag(&flags[flag_at(0, steps, step, tile / QUARTER_TILES)], 1);

@@ -2,8 +2,8 @@
 // kernels that run at once. Included by `emulator.h`, under the names of `device.cuh`.
 //
 // A store or copy lands at a time drawn at random between its issue and the moment somebody waits for its mbarrier; without a
-// seed then, as late as possible. Not modelled: the proxies, so a missing `async_fence` shows on a GPU alone, and how many blocks a GPU
-// holds at once.
+// seed then, as late as possible. Not modelled: the proxies, so a missing `async_fence` shows on a GPU alone; how many blocks a
+// GPU holds at once.
 #pragma once
 
 /// A place in the shared memory of a block of the cluster.

@@ -105,8 +105,10 @@ EMULATOR_INTERNAL void entry() {
   for (unsigned i = 0; i < current->copies; i++) *copy(i).to = *copy(i).from;
   block->left--;
 #if !defined(BECALM_PLANTS)
-  for (const Mbarrier& m : block->of->mbarriers) {
-    if (block->left == 0 && m.block == block && !m.under_way.empty()) fail("a block ends while stores or copies to it are under way");
+  if (block->left == 0 && block->of->under_way > 0) {
+    for (const Mbarrier& m : block->of->mbarriers) {
+      if (m.block == block && !m.under_way.empty()) fail("a block ends while stores or copies to it are under way");
+    }
   }
 #endif
   RACES(done(block->shared, block->shared_bytes, number(current), block->left == 0));

@@ -1,5 +1,5 @@
-// The kernels of `trials.cuh` under the detector of `races.h`: once with all waits, then once without each of them. Prints the kernels
-// with races, and those that made a mistake or did not end.
+// The kernels of `trials.cuh` under the detector of `races.h`: once with all waits, then once without each of them. Prints the
+// kernels with races, and those that made a mistake or did not end.
 //
 // Built and run by `tests/trials_races.rs`.
 #include <cstdio>

@@ -5,8 +5,8 @@
 
 constexpr u32 STAGES = 3, STAGE = 32;
 
-/// The sum of each lane over `count` stages of `in`, which go through a ring of STAGES in shared memory. Block 64: thread 0 copies, the
-/// second warp adds.
+/// The sum of each lane over `count` stages of `in`, which go through a ring of STAGES in shared memory. Block 64: thread 0
+/// copies, the second warp adds.
 KERNEL void becalm_try_ring(double* out, const double2* in, u32 count) {
   double2* const ring = shared_memory<double2>();
   u64* const full = reinterpret_cast<u64*>(ring + STAGES * STAGE);
@@ -183,7 +183,12 @@ KERNEL void becalm_try_mistake(double2* out, u32 which) {
   // 3: too many arrivals. 4: a copy that is not aligned. 5: a round ahead, or bytes that nobody expects.
   if (which == 3) mbarrier_expect(here, 16), mbarrier_arrive(here);
   if (which == 4) bulk_copy(box, reinterpret_cast<unsigned char*>(out) + 8, 16, here);
-  if (which == 5) bulk_copy(box, out, 16, here), bulk_copy(box + 1, out, 16, here), mbarrier_expect(here, 16), mbarrier_wait(here, 0);
+  if (which == 5) {
+    bulk_copy(box, out, 16, here);
+    bulk_copy(box + 1, out, 16, here);
+    mbarrier_expect(here, 16);
+    mbarrier_wait(here, 0);
+  }
   // 6: a store behind which the barrier is another block's.
   if (which == 6) store_remote(remote(box, 1), make_double2(1.0, 2.0), remote(here, 0));
 }

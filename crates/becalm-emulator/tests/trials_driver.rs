@@ -89,6 +89,7 @@ fn got<T: Default>(call: impl FnOnce(*mut T) -> c_int) -> T {
 
 /// A context, two streams and the module of the ring that has these kernels.
 struct Bench {
+    context: u64,
     streams: [u64; 2],
     module: u64,
 }
@@ -102,7 +103,8 @@ impl Bench {
             let context = got(|out| cuDevicePrimaryCtxRetain(out, 0));
             assert_eq!(cuCtxSetCurrent(context), 0);
             let streams = [0; 2].map(|_| got(|out| cuStreamCreate(out, 1)));
-            Bench { streams, module: got(|out| cuModuleLoadData(out, image.as_ptr().cast())) }
+            let module = got(|out| cuModuleLoadData(out, image.as_ptr().cast()));
+            Bench { context, streams, module }
         }
     }
 
@@ -113,6 +115,7 @@ impl Bench {
     }
 
     fn memory(&self, words: usize) -> u64 {
+        // SAFETY: as above.
         let at = unsafe { got(|out| cuMemAlloc_v2(out, 8 * words)) };
         self.write(at, &vec![0; words]);
         at
@@ -233,9 +236,15 @@ fn channels() {
     for _ in 0..5 {
         assert_eq!(bench.read(channel.data, 2), [0.0, 1.0]);
     }
-    channel.produce(&bench, 0);
-    bench.follow(0, 1);
-    assert_eq!(bench.read(channel.out, SLOT), channel.wanted);
+    // Another thread goes on with it.
+    let rest = || {
+        // SAFETY: the context of `bench`.
+        assert_eq!(unsafe { cuCtxSetCurrent(bench.context) }, 0);
+        channel.produce(&bench, 0);
+        bench.follow(0, 1);
+        assert_eq!(bench.read(channel.out, SLOT), channel.wanted);
+    };
+    std::thread::scope(|scope| scope.spawn(rest).join().unwrap());
     // The same captured, and launched several times.
     let channel = Channel::new(&bench);
     // SAFETY: handles of this context.

@@ -153,6 +153,11 @@ fn rotations_go_before_bundles() {
     with_the_driver("ranks", &[("BECALM_CUDA_TUNE", "priorities=0"), ("EXPECTED", "0 0")]);
 }
 
+#[test]
+fn kernels_with_much_shared_memory_ask_for_it() {
+    with_the_driver("asks_for_memory", &[]);
+}
+
 /// The reports of the emulated driver.
 struct Watch(Library);
 
@@ -431,6 +436,22 @@ fn shares() {
         drop(cuda);
         assert_eq!(watch.alive(), [0; 9]);
     }
+}
+
+/// A column of this ring takes more than half of a multiprocessor's memory: the emulated driver refuses a launch of a function that
+/// was not told so.
+#[test]
+#[ignore = "run by a test above"]
+fn asks_for_memory() {
+    let mut params = TfheParams::named("paper_n800").unwrap().clone();
+    params.lwe_dimension = 4;
+    let secret = SecretKey::generate(&params, true).unwrap();
+    let keys = secret.evaluation_key().unwrap();
+    let table = Table::from_fn(&params, |m| (5 * m + 3) % 16).unwrap();
+    let cuda = Cuda::new().unwrap();
+    let evaluator = Evaluator::new(&cuda, &keys).unwrap();
+    let found = evaluator.bootstrap(&secret.encrypt(&[0, 7, 15]).unwrap(), &table).unwrap();
+    assert_eq!(secret.decrypt(&found).unwrap(), [3, 6, 14]);
 }
 
 /// A GPU that is too old is left where it is, and the other computes.

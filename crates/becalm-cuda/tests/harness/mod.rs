@@ -225,6 +225,36 @@ impl Device {
         }
     }
 
+    /// Bundles of one ciphertext for all steps as `kernels/leaves.cuh` has them, by `blocks` blocks, and their flags. `key`: tiles.
+    pub fn bundle_stream(
+        &self,
+        key: &[u64],
+        exponents: &[u32],
+        blocks: u32,
+    ) -> (Vec<u64>, Vec<u32>) {
+        let steps = exponents.len() / self.ring.group_ggsws as usize;
+        let mut bundles = vec![u64::MAX; steps * self.ggsw_len()];
+        let mut flags = vec![0u32; steps * 4];
+        assert_eq!(key.len(), steps * (self.ring.group_ggsws as usize + 1) * self.ggsw_len());
+        let (out, up) = (bundles.as_mut_ptr(), flags.as_mut_ptr());
+        let (key, exponents, table) = (key.as_ptr(), exponents.as_ptr(), self.table.as_ptr());
+        let (launch, steps) = (Launch::bundle_stream(blocks), steps as u32);
+        self.run(&launch, arguments![out, up, key, exponents, steps, table]);
+        (bundles, flags)
+    }
+
+    /// All steps of whose bundles the flags are up, by clusters of `blocks` blocks. `bundles`: `[job][step]`.
+    pub fn rotate_leaves(&self, blocks: u32, acc: &mut [u64], bundles: &[u64], flags: &[u32]) {
+        let jobs = acc.len() / self.accumulator_len();
+        let stride = (bundles.len() / jobs / self.words_of_a_point()) as u64;
+        let steps = (flags.len() / 4 / jobs.div_ceil(16)) as u32;
+        assert_eq!(bundles.len(), jobs * steps as usize * self.ggsw_len());
+        let launch = Launch::rotate_leaves(jobs as u32, blocks);
+        let (acc, bundles, flags) = (acc.as_mut_ptr(), bundles.as_ptr(), flags.as_ptr());
+        let table = self.table.as_ptr();
+        self.run(&launch, arguments![acc, bundles, stride, flags, steps, table]);
+    }
+
     /// `[extraction][job]`.
     pub fn sample_extract(&self, acc: &[u64], indices: &[u32]) -> Vec<u64> {
         let jobs = (acc.len() / self.accumulator_len()) as u32;

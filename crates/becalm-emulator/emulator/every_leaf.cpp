@@ -1,0 +1,71 @@
+// The kernels of `leaves.cuh` beside each other under the detector of `races.h`: once with all waits, then once without each of
+// them. Prints the kernels with races, and those that made a mistake or did not end.
+//
+// Built and run by `tests/races.rs`.
+#include <cstdio>
+#include <vector>
+
+#include "emulator.h"
+#include "races.h"
+
+namespace {
+#include "kernels.cuh"
+
+/// The first number of `planted` in `leaves.cuh`; BECALM_PLANTS is the last.
+constexpr int FIRST_PLANT = 18;
+/// More than the longest ring has stages.
+constexpr u32 STEPS = 9;
+
+template <class F>
+emulator::Work of(unsigned grid, unsigned block, unsigned cluster, size_t shared, F& thread) {
+  return {{dim3(grid), dim3(block), cluster, shared, 0}, [](void* f) { (*static_cast<F*>(f))(); }, &thread, 0};
+}
+
+template <int BLOCKS>
+void rotate(const char* name, const Value* table) {
+  const std::vector<Value> key(STEPS * TILES * TILE_VALUES, Value{1.0, 2.0});
+  std::vector<u32> exponents(STEPS * GGSWS);
+  for (u32 i = 0; i < STEPS * GGSWS; i++) exponents[i] = i * 2654435761u % (2 * N);
+  std::vector<Value> bundles(STEPS * STEP_VALUES);
+  std::vector<u32> flags(STEPS * 4);
+  std::vector<Coefficient> acc(COLUMNS * N);
+  auto rotation = [&] {
+    const auto kernel = BLOCKS == 16 ? becalm_rotate_leaves_16 : becalm_rotate_leaves_4;
+    kernel(acc.data(), bundles.data(), bundles.size(), flags.data(), STEPS, table);
+  };
+  auto stream = [&] { becalm_bundle_stream(bundles.data(), flags.data(), key.data(), exponents.data(), STEPS, table); };
+  using Layout = LeavesLayout<BLOCKS>;
+  emulator::Pool* pool = emulator::make_pool();
+  emulator::add(*pool, of(BLOCKS, Layout::BLOCK_THREADS, BLOCKS, Layout::BYTES, rotation));
+  emulator::add(*pool, of(3, STREAM_THREADS, 1, STREAM_BYTES, stream));
+  const unsigned long before = races::found;
+  emulator::Outcome outcome;
+  uint64_t ticket;
+  do {
+    outcome = emulator::go(*pool, &ticket);
+  } while (outcome == emulator::Outcome::ENDED);
+  if (outcome != emulator::Outcome::DONE) {
+    fprintf(stderr, "%d: %s: %s\n", emulator::plant, name, emulator::why(*pool));
+    printf(" !%s", name);
+  }
+  emulator::end_pool(pool);
+  if (races::found > before) printf(" %s", name);
+}
+
+}  // namespace
+
+int main() {
+  const std::vector<Value> table(TWIST_AT + M, Value{1.0, 0.0});
+  for (int plant = FIRST_PLANT - 1; plant <= BECALM_PLANTS; plant++) {
+    emulator::plant = plant < FIRST_PLANT ? 0 : plant;
+    races::found = 0;
+    printf("%d:", emulator::plant);
+    rotate<16>("leaves_16", table.data());
+    rotate<4>("leaves_4", table.data());
+    printf(" %lu races", races::found);
+    if (races::first_place) printf(", the first at %p", races::first_place);
+    races::first_place = nullptr;
+    puts("");
+    fflush(stdout);
+  }
+}

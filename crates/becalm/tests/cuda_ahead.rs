@@ -1,0 +1,54 @@
+//! Bundles that are made ahead of the rotation, on emulated GPUs: every way to rotate a batch gives the same words, and the right ones.
+#![cfg(feature = "cuda")]
+
+use becalm::backend::{Cuda, Evaluator};
+use becalm::cipher::{EvaluationKey, SecretKey};
+use becalm::params::TfheParams;
+use becalm::tfhe::Table;
+use becalm_emulator::Emulated;
+use std::sync::Arc;
+
+/// Six steps of the standard ring.
+fn keys() -> (SecretKey, EvaluationKey) {
+    let standard = TfheParams::named("tfhe_2_2_multi_bit_4").unwrap();
+    let params = TfheParams { lwe_dimension: 24, ..standard.clone() };
+    let secret = SecretKey::generate(&params, true).unwrap();
+    let evaluation = secret.evaluation_key().unwrap();
+    (secret, evaluation)
+}
+
+/// A GPU of so many multiprocessors, which decide how many ciphertexts take which way.
+fn gpu(multiprocessors: u32, seed: u64) -> Arc<Emulated> {
+    Arc::new(Emulated::new(seed).with(|info| info.multiprocessors = multiprocessors))
+}
+
+#[test]
+fn every_way_gives_the_same_words() {
+    let (secret, keys) = keys();
+    let table = Table::from_fn(keys.params(), |m| (3 * m + 1) % 16).unwrap();
+    for jobs in [1u64, 3, 9, 21] {
+        let values: Vec<u64> = (0..jobs).map(|i| i * 5 % 16).collect();
+        let wanted: Vec<u64> = values.iter().map(|m| (3 * m + 1) % 16).collect();
+        let x = secret.encrypt(&values).unwrap();
+        let mut first: Option<Vec<u64>> = None;
+        // Clusters of 16 for all; of 4, some after the others; a batch, of one tile and of several.
+        for (multiprocessors, seed, kernel) in [
+            (500, 0, "becalm_rotate_leaves_16"),
+            (40, 7, "becalm_rotate_leaves_4"),
+            (12, 0, "becalm_rotate_batch"),
+            (2, 3, "becalm_rotate_batch"),
+        ] {
+            let device = gpu(multiprocessors, seed);
+            let backend = Cuda::with_devices(vec![device.clone() as _]).unwrap();
+            let evaluator = Evaluator::new(&backend, &keys).unwrap();
+            let y = evaluator.bootstrap(&x, &table).unwrap();
+            let what = format!("{jobs} on {multiprocessors}, {kernel}");
+            assert_eq!(secret.decrypt(&y).unwrap(), wanted, "{what}");
+            if jobs == 21 {
+                assert!(device.has_launched(kernel), "{what}");
+            }
+            let same = first.get_or_insert_with(|| y.words().to_vec());
+            assert!(*same == y.words(), "{what}: other words");
+        }
+    }
+}
