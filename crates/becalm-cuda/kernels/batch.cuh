@@ -128,19 +128,19 @@ __device__ __forceinline__ void rotate_polynomials(Coefficient* acc, const ToRin
   for (u32 step = 0; step < steps; step++) {
     split_five(z, [](int i) { return outer_factors[i]; });
     UNROLL for (int r = 0; r < 32; r++) box[r * 32 + (t ^ (r & 7))] = z[r];
-    if (!planted<27>()) __syncwarp();
+    if (!planted<33>()) __syncwarp();
     UNROLL for (int r = 0; r < 32; r++) z[r] = box[t * 32 + (r ^ (t & 7))];
-    if (!planted<28>()) __syncwarp();
+    if (!planted<34>()) __syncwarp();
     split_five(z, [&](int i) { return factors[i * 32 + t]; });
     UNROLL for (int r = 0; r < 32; r++) box[r * 32 + t] = z[r];
     const u32 unit = step * from.units + job / UNIT_JOBS;
-    if (t == 0 && !planted<29>()) acquire_flag(from.made + unit, TILES);
+    if (t == 0 && !planted<35>()) acquire_flag(from.made + unit, TILES);
     __syncwarp();
     const Value* const records = from.ring + (u64(slot) * UNIT_JOBS + job % UNIT_JOBS) * BUNDLE_VALUES + t * 4;
     slot = slot + from.units < from.slots ? slot + from.units : slot + from.units - from.slots;
     Quarter quarters[2];
     quarters[0].load(records, 0, at);
-    if (!planted<30>()) named_barrier(1 + warp / 2, 64);
+    if (!planted<36>()) named_barrier(1 + warp / 2, 64);
     UNROLL for (int n = 0; n < 8; n++) {
       if (n < 7) quarters[(n + 1) & 1].load(records, n + 1, at);
       UNROLL for (int q = 0; q < 4; q++) {
@@ -150,12 +150,12 @@ __device__ __forceinline__ void rotate_polynomials(Coefficient* acc, const ToRin
     }
     __syncwarp();
     if (t == 0) count_flag(from.read + unit, 1);
-    if (!planted<31>()) named_barrier(1 + warp / 2, 64);
+    if (!planted<37>()) named_barrier(1 + warp / 2, 64);
     join_five<true>(z, [](int i) { return inner_factors_back[i]; });
     UNROLL for (int r = 0; r < 32; r++) box[t * 32 + (r ^ (t & 7))] = z[r];
-    if (!planted<32>()) __syncwarp();
+    if (!planted<38>()) __syncwarp();
     UNROLL for (int r = 0; r < 32; r++) z[r] = box[r * 32 + (t ^ (r & 7))];
-    if (!planted<33>()) __syncwarp();
+    if (!planted<39>()) __syncwarp();
     join_five<false>(z, [&](int i) { return factors[WarpsLayout::BACK + i * 32 + t]; });
     const bool last = step == steps - 1;
     UNROLL for (int r = 0; r < 32; r++) {

@@ -94,14 +94,16 @@ KERNEL void __launch_bounds__(32 * MAKER_WARPS, 2)
 
 /// A cluster of 16 blocks for each ciphertext.
 KERNEL void __launch_bounds__(LeavesLayout<16>::BLOCK_THREADS, 1)
-    becalm_rotate_leaves_16(Coefficient* acc, const Value* bundles, u64 job_stride, const u32* flags, u32 steps, const Value* table) {
-  rotate_leaves<16>(acc, bundles, job_stride, flags, steps, table);
+    becalm_rotate_leaves_16(Coefficient* acc, const u64* const* tables, const u32* exponents, u32 width, const Value* bundles, u64 job_stride,
+                            const u32* flags, u32 steps, const Value* table) {
+  rotate_leaves<16>({acc, tables, exponents, width}, bundles, job_stride, flags, steps, table);
 }
 
 /// A cluster of 4 blocks; two fit on an SM by their registers, so that others fit beside one.
 KERNEL void __launch_bounds__(LeavesLayout<4>::BLOCK_THREADS, 2)
-    becalm_rotate_leaves_4(Coefficient* acc, const Value* bundles, u64 job_stride, const u32* flags, u32 steps, const Value* table) {
-  rotate_leaves<4>(acc, bundles, job_stride, flags, steps, table);
+    becalm_rotate_leaves_4(Coefficient* acc, const u64* const* tables, const u32* exponents, u32 width, const Value* bundles, u64 job_stride,
+                            const u32* flags, u32 steps, const Value* table) {
+  rotate_leaves<4>({acc, tables, exponents, width}, bundles, job_stride, flags, steps, table);
 }
 
 KERNEL void __launch_bounds__(STREAM_THREADS, 1)

@@ -152,17 +152,34 @@ __device__ __forceinline__ void exchange_in_warp(Value* z, Value* const* to, Val
   UNROLL for (int q = 0; q < 4; q++) z[q] = *from[q];
 }
 
+/// The accumulators of a launch, and how they begin: as they lie, or as tables turned by the bodies' exponents (`load_table`), of which
+/// then each thread takes its own points.
+struct Accumulators {
+  Coefficient* at;
+  const u64* const* tables;
+  const u32* exponents;
+  u32 width;
+  __device__ __forceinline__ Coefficient* polynomial(u32 job, u32 column) const { return at + (u64(job) * COLUMNS + column) * N; }
+  __device__ __forceinline__ Value point(u32 job, u32 column, u32 j) const {
+    if (!tables) return kept_point(polynomial(job, column), j);
+    const u64* const table = tables[job * COLUMNS + column];
+    if (!table) return zero();
+    const u32 turn = (2 * N - exponents[u64(job) * width + width - 1]) & (2 * N - 1);
+    return gather(j, [&](int i) { return from_torus(rotated<u64>(i, turn, [&](u32 from) { return table[from]; })); });
+  }
+};
+
 /// Four points of time of a polynomial, at distance M/4: their two outermost levels, and the accumulator.
 struct OuterPoints {
   Coefficient* const home;
   const u32 rho;
   const Factors down, up;
   Value a[4], twist[4];
-  __device__ __forceinline__ OuterPoints(Coefficient* polynomial, u32 rho, const Value* table)
-      : home(polynomial), rho(rho), down(split_factors<0>(table, 0)), up(join_factors(table, M / 4, rho)) {
+  __device__ __forceinline__ OuterPoints(const Accumulators& acc, u32 job, u32 column, u32 rho, const Value* table)
+      : home(acc.polynomial(job, column)), rho(rho), down(split_factors<0>(table, 0)), up(join_factors(table, M / 4, rho)) {
     UNROLL for (int q = 0; q < 4; q++) {
       twist[q] = read(&table[TWIST_AT + rho + M / 4 * q]);
-      a[q] = kept_point(home, rho + M / 4 * q);
+      a[q] = acc.point(job, column, rho + M / 4 * q);
     }
   }
   __device__ __forceinline__ void digits(Value* z) {
@@ -244,11 +261,11 @@ __device__ __forceinline__ void take_bundle(Value* own, Value* other, const Inne
 
 /// All steps in a block of 16, by one warp. Half of it has a polynomial, in time as among the leaves. Lane 4g + f of a half has the
 /// points 4·rank + g + 64·(f + 4q) of time.
-__device__ __forceinline__ void rotate_by_warp(Coefficient* acc, Value* block, const LeavesBarriers<16>& barriers, u32 steps,
+__device__ __forceinline__ void rotate_by_warp(const Accumulators& acc, Value* block, const LeavesBarriers<16>& barriers, u32 steps,
                                                const Value* table) {
   using Layout = LeavesLayout<16>;
   const u32 rank = cluster_rank(), lane = threadIdx.x, column = lane / 16, i = lane % 16, g = i / 4, f = i % 4, at = 4 * rank + g;
-  OuterPoints points(acc + (u64(blockIdx.x / 16) * COLUMNS + column) * N, at + 64 * f, table);
+  OuterPoints points(acc, blockIdx.x / 16, column, at + 64 * f, table);
   const Factors down = split_factors<2>(table, f), up = join_factors(table, 64, at);
   const InnerLeaves leaves(block, Layout::INNER_AT, rank, lane, table);
   Value *by_point[4], *by_node[4];
@@ -289,12 +306,12 @@ __device__ __forceinline__ void rotate_by_warp(Coefficient* acc, Value* block, c
 
 /// All steps in a block of 4, by four warps. In time two warps have a polynomial, a thread the points 64·rank + u + 256q. Among the
 /// leaves a warp has a part of both.
-__device__ __forceinline__ void rotate_by_warps(Coefficient* acc, Value* block, const LeavesBarriers<4>& barriers, u32 steps,
+__device__ __forceinline__ void rotate_by_warps(const Accumulators& acc, Value* block, const LeavesBarriers<4>& barriers, u32 steps,
                                                 const Value* table) {
   using Layout = LeavesLayout<4>;
   const u32 rank = cluster_rank(), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const u32 column = threadIdx.x / 64, u = threadIdx.x % 64;
-  OuterPoints points(acc + (u64(blockIdx.x / 4) * COLUMNS + column) * N, 64 * rank + u, table);
+  OuterPoints points(acc, blockIdx.x / 4, column, 64 * rank + u, table);
   const Factors down = split_factors<2>(table, rank), up = join_factors(table, 64, u);
   const InnerLeaves leaves(block, Layout::INNER_AT + 128 * warp, 4 * rank + warp, lane, table);
   // A thread of the block has one point in each warp's part.
@@ -334,10 +351,10 @@ __device__ __forceinline__ void rotate_by_warps(Coefficient* acc, Value* block, 
   points.store();
 }
 
-/// `steps` steps of the accumulators in `acc`, of whose bundles the first is that of step 0. Grid: BLOCKS blocks for each job,
+/// `steps` steps of the accumulators, of whose bundles the first is that of step 0. Grid: BLOCKS blocks for each job,
 /// in clusters of as many; block BLOCK_THREADS, shared BYTES. A block that leaves has received all that is sent to it.
 template <int BLOCKS>
-__device__ __forceinline__ void rotate_leaves(Coefficient* acc, const Value* bundles, u64 job_stride, const u32* flags, u32 steps,
+__device__ __forceinline__ void rotate_leaves(const Accumulators& acc, const Value* bundles, u64 job_stride, const u32* flags, u32 steps,
                                               const Value* table) {
   using Layout = LeavesLayout<BLOCKS>;
   Value* const block = shared_memory<Value>();

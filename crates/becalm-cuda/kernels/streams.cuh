@@ -167,11 +167,11 @@ __device__ __forceinline__ void make_bundles_ahead(const Value* key, const u64* 
   for (u32 piece = 0; piece < pieces; piece++) {
     const u32 stage = piece % STAGES, step = piece / chunks, chunk = piece % chunks, here = tiles_of(chunk), ahead = piece + STAGES - 1;
     if (leader && ahead < pieces) {
-      if (ahead >= STAGES && !planted<24>()) mbarrier_wait(&empty[ahead % STAGES], (ahead / STAGES + 1) & 1);
+      if (ahead >= STAGES && !planted<30>()) mbarrier_wait(&empty[ahead % STAGES], (ahead / STAGES + 1) & 1);
       fetch(ahead);
     }
     __syncwarp();
-    if (offset < here * groups && !planted<25>()) mbarrier_wait(&full[stage], piece / STAGES & 1);
+    if (offset < here * groups && !planted<31>()) mbarrier_wait(&full[stage], piece / STAGES & 1);
     LOOP
     for (; offset < here * groups; offset += WARPS) {
       const u32 local = offset % here, tile = first + chunk * STAGE_TILES + local, unit = offset / here * TOGETHER;
@@ -190,7 +190,7 @@ __device__ __forceinline__ void make_bundles_ahead(const Value* key, const u64* 
       multiply_tile<TOGETHER>(c, reinterpret_cast<const double*>(values), exponents, roots, turn, lane);
       // The stores of the unit before have arrived meanwhile.
       if (!To::AT_ONCE) tell();
-      if (lane == 0 && !planted<26>()) {
+      if (lane == 0 && !planted<32>()) {
         UNROLL for (int u = 0; u < TOGETHER; u++) {
           if (u < int(count)) to.await_room(number + u);
         }

@@ -231,7 +231,7 @@ impl Launch {
         Some(Launch::of("becalm_bundle_tensor", grid, 256, shared))
     }
 
-    /// acc, bundles, job stride, flags, steps, table: a cluster of 16 or 4 `blocks` for each ciphertext. As `LeavesLayout` of
+    /// acc, tables or 0, exponents, width, bundles, job stride, flags, steps, table: a cluster of 16 or 4 `blocks` for each ciphertext. As `LeavesLayout` of
     /// `kernels/leaves.cuh`: points of both polynomials three or four times, a ring of pieces of bundles, mbarriers.
     pub fn rotate_leaves(jobs: u32, blocks: u32) -> Self {
         let (kernel, threads, stages, exchanges) = match blocks {

@@ -26,12 +26,12 @@ void rotate(const char* name, const Value* table) {
   const std::vector<Value> key(STEPS * TILES * TILE_VALUES, Value{1.0, 2.0});
   std::vector<u32> exponents(STEPS * GGSWS);
   for (u32 i = 0; i < STEPS * GGSWS; i++) exponents[i] = i * 2654435761u % (2 * N);
-  std::vector<Value> bundles(STEPS * STEP_VALUES);
+  std::vector<Value> bundles(STEPS * BUNDLE_VALUES);
   std::vector<u32> flags(STEPS * 4);
   std::vector<Coefficient> acc(COLUMNS * N);
   auto rotation = [&] {
     const auto kernel = BLOCKS == 16 ? becalm_rotate_leaves_16 : becalm_rotate_leaves_4;
-    kernel(acc.data(), bundles.data(), bundles.size(), flags.data(), STEPS, table);
+    kernel(acc.data(), nullptr, nullptr, 0, bundles.data(), bundles.size(), flags.data(), STEPS, table);
   };
   auto stream = [&] { becalm_bundle_stream(bundles.data(), flags.data(), key.data(), exponents.data(), STEPS, table); };
   using Layout = LeavesLayout<BLOCKS>;

@@ -252,7 +252,11 @@ impl Device {
         let launch = Launch::rotate_leaves(jobs as u32, blocks);
         let (acc, bundles, flags) = (acc.as_mut_ptr(), bundles.as_ptr(), flags.as_ptr());
         let table = self.table.as_ptr();
-        self.run(&launch, arguments![acc, bundles, stride, flags, steps, table]);
+        let (tables, exponents, width) = (std::ptr::null::<u64>(), std::ptr::null::<u32>(), 0u32);
+        self.run(
+            &launch,
+            arguments![acc, tables, exponents, width, bundles, stride, flags, steps, table],
+        );
     }
 
     /// `[extraction][job]`.

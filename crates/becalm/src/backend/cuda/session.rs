@@ -363,7 +363,7 @@ impl CudaSession {
             Step::Bootstrap { jobs, .. } => match running.tiling.how {
                 How::Ahead => match ahead(self.device.info(), *jobs, &self.tuning) {
                     Ahead::Batch { .. } => 4,
-                    Ahead::Leaves { together, .. } => 3 + 2 * jobs.div_ceil(together),
+                    Ahead::Leaves { together, .. } => 2 + 2 * jobs.div_ceil(together),
                 },
                 How::Chunks(_) if self.ring.group_ggsws == 0 => 4,
                 How::Chunks(Chunks { chunk, .. }) => 3 + 2 * self.groups().div_ceil(chunk),
@@ -391,7 +391,7 @@ impl CudaSession {
                     let (inputs, outputs) = (at(*inputs), at(*outputs));
                     let shape = Argument::KeySwitch(key.shape);
                     let start = Launch::key_switch_start(*jobs);
-                    let slices = slices(device.info(), &key.shape, *jobs);
+                    let slices = slices(device.info(), &key.shape, *jobs, &self.tuning);
                     let add = Launch::key_switch(&key.shape, *jobs, slices);
                     let words = Argument::Address(key.words.at());
                     let all = [outputs, inputs, words, shape, Argument::U32(*jobs)];
@@ -444,15 +444,18 @@ impl CudaSession {
             // Bundles wait for exponents alone.
             self.bundles_ahead(&scratch, *jobs, 0, together)?;
         }
-        // SAFETY: as above.
-        unsafe { launch("run", device, 0, ring, &Launch::load_table(*jobs), &load)? };
+        if !matches!(leaves, Some(Ahead::Leaves { .. })) {
+            // SAFETY: as above.
+            unsafe { launch("run", device, 0, ring, &Launch::load_table(*jobs), &load)? };
+        }
         match (running.tiling.how, leaves) {
             (How::Chunks(chunks), _) => self.rotate(chunks, &scratch, *jobs)?,
             (_, Some(Ahead::Batch { makers, slots })) => {
                 self.rotate_batch(&scratch, *jobs, makers, slots)?;
             }
             (_, Some(Ahead::Leaves { blocks, together })) => {
-                self.rotate_leaves(&scratch, *jobs, blocks, together)?;
+                let tables = running.lists.at() + *tables;
+                self.rotate_leaves(&scratch, tables, *jobs, blocks, together)?;
             }
             (How::Ahead, None) => {}
         }
@@ -507,15 +510,18 @@ impl CudaSession {
     }
 
     /// All steps by clusters that split leaves, a part of the tile after the other. The bundles of the first part are under way.
+    /// A thread takes its points of the tables, whose addresses are at `tables`, by itself.
     fn rotate_leaves(
         &self,
         scratch: &Scratch,
+        tables: u64,
         jobs: u32,
         blocks: u32,
         together: u32,
     ) -> Result<()> {
         let (device, ring) = (self.device.as_ref(), &self.ring);
         let polynomials = u64::from(ring.columns() * ring.n() * 8);
+        let width = (self.params.ggsw_count() + self.params.slots) as u64;
         for part in 0..jobs.div_ceil(together) {
             if part > 0 {
                 self.bundles_ahead(scratch, jobs, part, together)?;
@@ -523,6 +529,9 @@ impl CudaSession {
             let (first, here, flags) = self.part(scratch, jobs, part, together);
             let arguments = [
                 Argument::Address(scratch.accumulators + u64::from(first) * polynomials),
+                Argument::Address(tables + u64::from(first * ring.columns()) * 8),
+                Argument::Address(scratch.exponents + u64::from(first) * width * 4),
+                Argument::U32(width as u32),
                 Argument::Address(scratch.bundles[0]),
                 Argument::U64(self.bundle_stride()),
                 Argument::Address(flags),

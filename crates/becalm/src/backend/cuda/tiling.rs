@@ -34,6 +34,10 @@ pub(super) struct Tuning {
     pub few: u32,
     /// Ciphertexts from which they are a batch; 0 for six times as many as clusters of 4 run at once.
     pub many: u32,
+    /// Ciphertexts at once by clusters of 4 blocks; 0 for twice as many as run at once, of which half begin when bundles are made.
+    pub together: u32,
+    /// Blocks of a key switch of few ciphertexts, a multiprocessor.
+    pub slices: u32,
     /// Blocks that make the bundles of a batch; 0 for half of the leaves' tiles, or of the multiprocessors.
     pub makers: u32,
     /// Units of 16 bundles that the ring of a batch holds beside one for each unit of ciphertexts.
@@ -43,7 +47,7 @@ pub(super) struct Tuning {
 impl Default for Tuning {
     fn default() -> Self {
         let chunks = Tuning { chunk: 16, tensor: 32, recorded: 4, staging: 32, ..Tuning::none() };
-        Tuning { priorities: 1, ahead: 1, spare: 8, ..chunks }
+        Tuning { priorities: 1, ahead: 1, slices: 4, spare: 8, ..chunks }
     }
 }
 
@@ -59,6 +63,8 @@ impl Tuning {
             ahead: 0,
             few: 0,
             many: 0,
+            together: 0,
+            slices: 0,
             makers: 0,
             spare: 0,
         }
@@ -86,6 +92,8 @@ impl Tuning {
                 "ahead" => Some(&mut tuning.ahead),
                 "few" => Some(&mut tuning.few),
                 "many" => Some(&mut tuning.many),
+                "together" => Some(&mut tuning.together),
+                "slices" => Some(&mut tuning.slices),
                 "makers" => Some(&mut tuning.makers),
                 "spare" => Some(&mut tuning.spare),
                 _ => None,
@@ -96,7 +104,7 @@ impl Tuning {
                     *place = value
                 }
                 _ => {
-                    let wanted = "chunk=N from 1 on, or N for tensor, recorded, staging, priorities, ahead, few, many, makers or spare";
+                    let wanted = "chunk=N from 1 on, or N for tensor, recorded, staging, priorities, ahead, few, many, together, slices, makers or spare";
                     let remedy = "write it so, or unset BECALM_CUDA_TUNE";
                     return Err(Error::bad_input("BECALM_CUDA_TUNE", wanted, word, remedy));
                 }
@@ -164,7 +172,8 @@ pub(super) fn ahead(info: &DeviceInfo, jobs: u32, tuning: &Tuning) -> Ahead {
         return Ahead::Leaves { blocks: 16, together: sixteen };
     }
     if jobs < or(tuning.many, 6 * four + 1) {
-        return Ahead::Leaves { blocks: 4, together: four };
+        let together = if jobs <= four { four } else { or(tuning.together, 2 * four) };
+        return Ahead::Leaves { blocks: 4, together };
     }
     let makers = or(tuning.makers, (TILES / 2).min(info.multiprocessors / 2));
     Ahead::Batch { makers: makers.max(1), slots: jobs.div_ceil(UNIT_JOBS) + tuning.spare }
@@ -233,10 +242,12 @@ pub(super) fn bundle_bytes(ring: &Ring) -> u64 {
 }
 
 /// Into how many pieces the rows of a key switch are cut so that its blocks fill the device.
-pub(super) fn slices(info: &DeviceInfo, shape: &KeySwitch, jobs: u32) -> u32 {
+pub(super) fn slices(info: &DeviceInfo, shape: &KeySwitch, jobs: u32, tuning: &Tuning) -> u32 {
     let whole = Launch::key_switch(shape, jobs, 1).grid;
     let rows = shape.input_dimension - shape.shared;
-    (4 * info.multiprocessors).div_ceil(whole[0] * whole[1]).clamp(1, rows.div_ceil(64).max(1))
+    (tuning.slices.max(1) * info.multiprocessors)
+        .div_ceil(whole[0] * whole[1])
+        .clamp(1, rows.div_ceil(64).max(1))
 }
 
 #[cfg(test)]
@@ -272,7 +283,8 @@ mod tests {
         assert_eq!(tile(1), Tiling { tile: 1, how: How::Ahead });
         assert_eq!((tile(180).tile, tile(181).tile, tile(8192).tile), (180, 181, 256));
         assert_eq!(ahead(&h100, 7, &tuning), Ahead::Leaves { blocks: 16, together: 7 });
-        assert_eq!(ahead(&h100, 180, &tuning), Ahead::Leaves { blocks: 4, together: 30 });
+        assert_eq!(ahead(&h100, 180, &tuning), Ahead::Leaves { blocks: 4, together: 60 });
+        assert_eq!(ahead(&h100, 30, &tuning), Ahead::Leaves { blocks: 4, together: 30 });
         assert_eq!(ahead(&h100, 256, &tuning), Ahead::Batch { makers: 64, slots: 24 });
         // All blocks of a batch are on the device at once, whatever its size.
         for multiprocessors in [1, 2, 4, 78, 114, 132, 148] {
@@ -329,7 +341,7 @@ mod tests {
             stride: 924,
             word: 32,
         };
-        assert!(slices(&DeviceInfo::h100(), &shape, 1) > 20);
-        assert_eq!(slices(&DeviceInfo::h100(), &shape, 8192), 1);
+        assert!(slices(&DeviceInfo::h100(), &shape, 1, &Tuning::default()) > 20);
+        assert_eq!(slices(&DeviceInfo::h100(), &shape, 8192, &Tuning::default()), 1);
     }
 }
