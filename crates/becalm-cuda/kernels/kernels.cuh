@@ -26,7 +26,7 @@ KERNEL void __launch_bounds__(256) becalm_load_table(Coefficient* acc, const u64
   load_table(acc, tables, exponents, width);
 }
 
-KERNEL void __launch_bounds__(256) becalm_sample_extract(const Extraction* extractions, const Coefficient* acc) {
+KERNEL void __launch_bounds__(1024) becalm_sample_extract(const Extraction* extractions, const Coefficient* acc) {
   sample_extract(extractions, acc);
 }
 

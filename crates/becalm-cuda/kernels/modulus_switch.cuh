@@ -9,7 +9,7 @@
 #pragma once
 #include "transform.cuh"
 
-constexpr int MODULUS_SWITCH_THREADS = 128;
+constexpr int MODULUS_SWITCH_THREADS = 256;
 
 /// Exponents of 16 bits of a group of 15: word i of four has those of values i, 4 + i, 8 + i and 12 + i; the sixteenth is 0.
 __device__ __forceinline__ void pack_exponents(u64* packed, const u32* exponents) {
@@ -20,7 +20,7 @@ __device__ __forceinline__ void pack_exponents(u64* packed, const u32* exponents
   }
 }
 
-/// Grid (jobs), block MODULUS_SWITCH_THREADS, shared 64 bytes. `inputs`: of each job, `dimension` + BODIES words. `packed`: null, or
+/// Grid (jobs), block MODULUS_SWITCH_THREADS, shared 128 bytes. `inputs`: of each job, `dimension` + BODIES words. `packed`: null, or
 /// `[group][job][4]` with `stride` jobs from group to group; `flags`: so many, which become 0.
 __device__ void modulus_switch(u32* exponents, const u64* const* inputs, u32 dimension, u32 centered, u64* packed, u32 stride, u32* flags,
                                u32 flag_count) {

@@ -171,7 +171,8 @@ __device__ __forceinline__ void make_bundles_ahead(const Value* key, const u64* 
       fetch(ahead);
     }
     __syncwarp();
-    if (offset < here * groups && !planted<31>()) mbarrier_wait(&full[stage], piece / STAGES & 1);
+    // A warp without a unit of this piece waits too: if it went on and came to the stage again, it would arrive in another's place.
+    if (!planted<31>()) mbarrier_wait(&full[stage], piece / STAGES & 1);
     LOOP
     for (; offset < here * groups; offset += WARPS) {
       const u32 local = offset % here, tile = first + chunk * STAGE_TILES + local, unit = offset / here * TOGETHER;

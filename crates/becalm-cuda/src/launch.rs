@@ -166,7 +166,9 @@ impl Launch {
 
     /// extractions, acc.
     pub fn sample_extract(extractions: u32) -> Self {
-        Launch::of("becalm_sample_extract", [extractions, 1, 1], 256, 0)
+        // One ciphertext is waited for, and a block of 1024 has it in two rounds of reads.
+        let threads = if extractions <= 128 { 1024 } else { 256 };
+        Launch::of("becalm_sample_extract", [extractions, 1, 1], threads, 0)
     }
 
     /// acc, key, job stride, exponents, width, steps, jobs, table. `None` where the ring has no such kernel.
@@ -285,7 +287,7 @@ impl Launch {
 
     /// exponents, inputs, dimension, centered, packed exponents or 0, their stride, flags or 0, how many.
     pub fn modulus_switch(jobs: u32) -> Self {
-        Launch::of("becalm_modulus_switch", [jobs, 1, 1], 128, 64)
+        Launch::of("becalm_modulus_switch", [jobs, 1, 1], 256, 128)
     }
 
     /// ops, terms: `ops` of them, the largest of `words` words.

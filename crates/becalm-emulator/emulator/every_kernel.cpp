@@ -50,7 +50,7 @@ void switches() {
   const auto cts = words(jobs * (dimension + BODIES));
   std::vector<u32> exponents(jobs * (40 * GGSWS + BODIES));
   const auto inputs = rows<const u64>(cts, jobs);
-  launch("modulus_switch", dim3(jobs), MODULUS_SWITCH_THREADS, 1, 64,
+  launch("modulus_switch", dim3(jobs), MODULUS_SWITCH_THREADS, 1, 128,
          [&] { becalm_modulus_switch(exponents.data(), inputs.data(), dimension, 1, nullptr, 0, nullptr, 0); });
   const KeySwitchShape shape{36, 140, 1, 0, 4, 2, 144, 64};
   const auto in = words(9 * 37), key = words(36 * 2 * 144);

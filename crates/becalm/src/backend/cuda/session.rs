@@ -3,7 +3,9 @@
 use super::keys::{DeviceKeys, require};
 use super::layout::{Builder, Places, Step, places};
 use super::memory::{Block, Recording};
-use super::tiling::{Ahead, Chunks, How, Tiling, Tuning, ahead, bundle_bytes, slices, tiling};
+use super::tiling::{
+    Ahead, Chunks, How, Leaves, Tiling, Tuning, ahead, bundle_bytes, slices, tiling,
+};
 use super::{launch, no_kernel, refused};
 use crate::backend::registers::not_loaded;
 use crate::backend::{Info, Loaded, Session};
@@ -307,7 +309,7 @@ impl CudaSession {
                         let units = jobs.div_ceil(UNIT_JOBS);
                         ((slots * UNIT_JOBS) as usize * bundle, 2 * units * groups)
                     }
-                    Ahead::Leaves { together, .. } => {
+                    Ahead::Leaves(Leaves { together, .. }) => {
                         let all = (together.min(jobs) * groups) as usize * bundle;
                         let units = together.div_ceil(UNIT_JOBS);
                         (all, jobs.div_ceil(together) * units * groups * 4)
@@ -363,7 +365,7 @@ impl CudaSession {
             Step::Bootstrap { jobs, .. } => match running.tiling.how {
                 How::Ahead => match ahead(self.device.info(), *jobs, &self.tuning) {
                     Ahead::Batch { .. } => 4,
-                    Ahead::Leaves { together, .. } => 2 + 2 * jobs.div_ceil(together),
+                    Ahead::Leaves(Leaves { together, .. }) => 2 + 3 * jobs.div_ceil(together),
                 },
                 How::Chunks(_) if self.ring.group_ggsws == 0 => 4,
                 How::Chunks(Chunks { chunk, .. }) => 3 + 2 * self.groups().div_ceil(chunk),
@@ -426,7 +428,8 @@ impl CudaSession {
             at(*inputs),
             Argument::U32(dimension),
             Argument::U32(centered),
-            or_null(scratch.packed),
+            // One ciphertext's bundles are made from the exponents as they are.
+            Argument::Address(if streamed && *jobs > 1 { scratch.packed } else { 0 }),
             Argument::U32(self.stride(*jobs)),
             or_null(scratch.flags),
             Argument::U32(scratch.flag_count),
@@ -440,11 +443,11 @@ impl CudaSession {
             How::Ahead => Some(ahead(device.info(), *jobs, &self.tuning)),
             How::Chunks(_) => None,
         };
-        if let Some(Ahead::Leaves { together, .. }) = leaves {
+        if let Some(Ahead::Leaves(Leaves { together, .. })) = leaves {
             // Bundles wait for exponents alone.
             self.bundles_ahead(&scratch, *jobs, 0, together)?;
         }
-        if !matches!(leaves, Some(Ahead::Leaves { .. })) {
+        if !matches!(leaves, Some(Ahead::Leaves(_))) {
             // SAFETY: as above.
             unsafe { launch("run", device, 0, ring, &Launch::load_table(*jobs), &load)? };
         }
@@ -453,9 +456,8 @@ impl CudaSession {
             (_, Some(Ahead::Batch { makers, slots })) => {
                 self.rotate_batch(&scratch, *jobs, makers, slots)?;
             }
-            (_, Some(Ahead::Leaves { blocks, together })) => {
-                let tables = running.lists.at() + *tables;
-                self.rotate_leaves(&scratch, tables, *jobs, blocks, together)?;
+            (_, Some(Ahead::Leaves(how))) => {
+                self.rotate_leaves(&scratch, running.lists.at() + *tables, *jobs, how)?;
             }
             (How::Ahead, None) => {}
         }
@@ -467,8 +469,13 @@ impl CudaSession {
     /// A part of a tile's ciphertexts, `together` from the `part`-th on: the first, how many, and the byte of their flags.
     fn part(&self, scratch: &Scratch, jobs: u32, part: u32, together: u32) -> (u32, u32, u64) {
         let first = part * together;
-        let flags = u64::from(part * together.div_ceil(UNIT_JOBS) * self.groups() * 4) * 4;
-        (first, together.min(jobs - first), scratch.flags + flags)
+        let flags = scratch.flags + self.flags_before(part, together);
+        (first, together.min(jobs - first), flags)
+    }
+
+    /// Bytes of the flags of the parts before one.
+    fn flags_before(&self, part: u32, together: u32) -> u64 {
+        u64::from(part * together.div_ceil(UNIT_JOBS) * self.groups() * 4) * 4
     }
 
     /// Values of a ciphertext's bundles, all steps of it.
@@ -510,41 +517,56 @@ impl CudaSession {
     }
 
     /// All steps by clusters that split leaves, a part of the tile after the other. The bundles of the first part are under way.
-    /// A thread takes its points of the tables, whose addresses are at `tables`, by itself.
-    fn rotate_leaves(
-        &self,
-        scratch: &Scratch,
-        tables: u64,
-        jobs: u32,
-        blocks: u32,
-        together: u32,
-    ) -> Result<()> {
-        let (device, ring) = (self.device.as_ref(), &self.ring);
-        let polynomials = u64::from(ring.columns() * ring.n() * 8);
-        let width = (self.params.ggsw_count() + self.params.slots) as u64;
-        for part in 0..jobs.div_ceil(together) {
+    fn rotate_leaves(&self, scratch: &Scratch, tables: u64, jobs: u32, how: Leaves) -> Result<()> {
+        let device = self.device.as_ref();
+        for part in 0..jobs.div_ceil(how.together) {
             if part > 0 {
-                self.bundles_ahead(scratch, jobs, part, together)?;
+                self.bundles_ahead(scratch, jobs, part, how.together)?;
             }
-            let (first, here, flags) = self.part(scratch, jobs, part, together);
-            let arguments = [
-                Argument::Address(scratch.accumulators + u64::from(first) * polynomials),
-                Argument::Address(tables + u64::from(first * ring.columns()) * 8),
-                Argument::Address(scratch.exponents + u64::from(first) * width * 4),
-                Argument::U32(width as u32),
-                Argument::Address(scratch.bundles[0]),
-                Argument::U64(self.bundle_stride()),
-                Argument::Address(flags),
-                Argument::U32(self.groups()),
-                Argument::Address(self.keys()?.roots.at()),
-            ];
-            let shape = Launch::rotate_leaves(here, blocks);
-            // SAFETY: accumulators of `here` ciphertexts, and the bundles that stream 1 makes of them.
-            unsafe { launch("run", device, 0, ring, &shape, &arguments)? };
+            let (first, here, _) = self.part(scratch, jobs, part, how.together);
+            let beside = here.min(how.beside);
+            self.clusters(scratch, tables, (first, part), 0..beside, 0, how)?;
+            if beside < here {
+                // Behind the blocks that make bundles: these have room no sooner.
+                self.clusters(scratch, tables, (first, part), beside..here, 1, how)?;
+            }
             // What comes next may use the bundles' room again.
             device.follow(0, 1).map_err(|f| refused("run", device, f))?;
         }
         Ok(())
+    }
+
+    /// The clusters of some ciphertexts of a part. A thread takes its points of the tables, whose addresses are at `tables`, by itself.
+    fn clusters(
+        &self,
+        scratch: &Scratch,
+        tables: u64,
+        (first, part): (u32, u32),
+        jobs: Range<u32>,
+        stream: usize,
+        how: Leaves,
+    ) -> Result<()> {
+        let (device, ring) = (self.device.as_ref(), &self.ring);
+        let polynomials = u64::from(ring.columns() * ring.n() * 8);
+        let width = (self.params.ggsw_count() + self.params.slots) as u64;
+        let job = u64::from(first + jobs.start);
+        let bundles = u64::from(jobs.start) * self.bundle_stride() * u64::from(ring.point_bytes());
+        // Those that rotate behind the others find every flag up, so theirs may be those of any unit.
+        let flags = scratch.flags + self.flags_before(part, how.together);
+        let arguments = [
+            Argument::Address(scratch.accumulators + job * polynomials),
+            Argument::Address(tables + job * u64::from(ring.columns()) * 8),
+            Argument::Address(scratch.exponents + job * width * 4),
+            Argument::U32(width as u32),
+            Argument::Address(scratch.bundles[0] + bundles),
+            Argument::U64(self.bundle_stride()),
+            Argument::Address(flags),
+            Argument::U32(self.groups()),
+            Argument::Address(self.keys()?.roots.at()),
+        ];
+        let shape = Launch::rotate_leaves(jobs.len() as u32, how.blocks);
+        // SAFETY: accumulators of these ciphertexts, their tables and exponents, and the bundles that stream 1 makes of them.
+        unsafe { launch("run", device, stream, ring, &shape, &arguments) }
     }
 
     /// All steps of a tile by one launch, whose blocks rotate or make bundles.
