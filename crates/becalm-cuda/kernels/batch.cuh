@@ -155,7 +155,7 @@ __device__ __forceinline__ void rotate_polynomials(Coefficient* acc, const ToRin
     UNROLL for (int r = 0; r < 32; r++) box[t * 32 + (r ^ (t & 7))] = z[r];
     if (!planted<38>()) __syncwarp();
     UNROLL for (int r = 0; r < 32; r++) z[r] = box[r * 32 + (t ^ (r & 7))];
-    if (!planted<39>()) __syncwarp();
+    // Each lane has read the places that it writes first in the next step.
     join_five<false>(z, [&](int i) { return factors[WarpsLayout::BACK + i * 32 + t]; });
     const bool last = step == steps - 1;
     UNROLL for (int r = 0; r < 32; r++) {

@@ -20,8 +20,8 @@ __device__ __forceinline__ void pack_exponents(u64* packed, const u32* exponents
   }
 }
 
-/// Grid (jobs), block MODULUS_SWITCH_THREADS, shared 128 bytes. `inputs`: of each job, `dimension` + BODIES words. `packed`: null, or
-/// `[group][job][4]` with `stride` jobs from group to group; `flags`: so many, which become 0.
+/// Grid (jobs), block MODULUS_SWITCH_THREADS, shared 128 bytes. `inputs`: of each job, `dimension` + BODIES words. `packed`:
+/// `[group][job][4]` with `stride` jobs from group to group, not written if that is 0; `flags`: so many, which become 0.
 __device__ void modulus_switch(u32* exponents, const u64* const* inputs, u32 dimension, u32 centered, u64* packed, u32 stride, u32* flags,
                                u32 flag_count) {
   for (u32 i = blockIdx.x * MODULUS_SWITCH_THREADS + threadIdx.x; i < flag_count; i += gridDim.x * MODULUS_SWITCH_THREADS) flags[i] = 0;
@@ -49,7 +49,7 @@ __device__ void modulus_switch(u32* exponents, const u64* const* inputs, u32 dim
       errors += i64(HALF) - i64((sum + HALF) & (2 * HALF - 1));
     }
   }
-  if (BECALM_STREAMED && packed) {
+  if (BECALM_STREAMED && stride > 0) {
     for (u32 group = threadIdx.x; group < groups; group += MODULUS_SWITCH_THREADS) {
       pack_exponents(packed + (u64(group) * stride + blockIdx.x) * 4, exponents + group * GGSWS);
     }

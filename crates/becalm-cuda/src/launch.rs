@@ -285,7 +285,7 @@ impl Launch {
         Launch::of(kernel, grid, 128, 512 * shape.level)
     }
 
-    /// exponents, inputs, dimension, centered, packed exponents or 0, their stride, flags or 0, how many.
+    /// exponents, inputs, dimension, centered, packed exponents, their stride or 0 for none, flags, how many.
     pub fn modulus_switch(jobs: u32) -> Self {
         Launch::of("becalm_modulus_switch", [jobs, 1, 1], 256, 128)
     }

@@ -1,4 +1,4 @@
-// The kernels of `leaves.cuh` beside each other under the detector of `races.h`: once with all waits, then once without each of
+// The kernels of `leaves.cuh` beside each other, and those of `batch.cuh`, under the detector of `races.h`: once with all waits, then once without each of
 // them. Prints the kernels with races, and those that made a mistake or did not end.
 //
 // Built and run by `tests/races.rs`.
@@ -11,14 +11,30 @@
 namespace {
 #include "kernels.cuh"
 
-/// The first number of `planted` in `leaves.cuh`; BECALM_PLANTS is the last.
-constexpr int FIRST_PLANT = 18;
+/// The first number of `planted` in `leaves.cuh`, and in `streams.cuh` and `batch.cuh`; BECALM_PLANTS is the last.
+constexpr int FIRST_PLANT = 18, FIRST_OF_BATCH = 30;
 /// More than the longest ring has stages.
 constexpr u32 STEPS = 9;
 
 template <class F>
 emulator::Work of(unsigned grid, unsigned block, unsigned cluster, size_t shared, F& thread) {
   return {{dim3(grid), dim3(block), cluster, shared, 0}, [](void* f) { (*static_cast<F*>(f))(); }, &thread, 0};
+}
+
+/// Runs what is in a pool to its end.
+void run(emulator::Pool* pool, const char* name) {
+  const unsigned long before = races::found;
+  emulator::Outcome outcome;
+  uint64_t ticket;
+  do {
+    outcome = emulator::go(*pool, &ticket);
+  } while (outcome == emulator::Outcome::ENDED);
+  if (outcome != emulator::Outcome::DONE) {
+    fprintf(stderr, "%d: %s: %s\n", emulator::plant, name, emulator::why(*pool));
+    printf(" !%s", name);
+  }
+  emulator::end_pool(pool);
+  if (races::found > before) printf(" %s", name);
 }
 
 template <int BLOCKS>
@@ -38,18 +54,25 @@ void rotate(const char* name, const Value* table) {
   emulator::Pool* pool = emulator::make_pool();
   emulator::add(*pool, of(BLOCKS, Layout::BLOCK_THREADS, BLOCKS, Layout::BYTES, rotation));
   emulator::add(*pool, of(3, STREAM_THREADS, 1, STREAM_BYTES, stream));
-  const unsigned long before = races::found;
-  emulator::Outcome outcome;
-  uint64_t ticket;
-  do {
-    outcome = emulator::go(*pool, &ticket);
-  } while (outcome == emulator::Outcome::ENDED);
-  if (outcome != emulator::Outcome::DONE) {
-    fprintf(stderr, "%d: %s: %s\n", emulator::plant, name, emulator::why(*pool));
-    printf(" !%s", name);
-  }
-  emulator::end_pool(pool);
-  if (races::found > before) printf(" %s", name);
+  run(pool, name);
+}
+
+/// A batch of one block that rotates and two that make bundles, with a ring of one step.
+void batch(const Value* table) {
+  constexpr u32 BATCH_STEPS = 6, JOBS = 4;
+  const std::vector<Value> key(BATCH_STEPS * TILES * TILE_VALUES, Value{1.0, 2.0});
+  std::vector<u64> packed(BATCH_STEPS * UNIT_JOBS * 4, 0x0001000200030004u);
+  std::vector<Value> ring(UNIT_JOBS * BUNDLE_VALUES);
+  std::vector<u32> flags(2 * BATCH_STEPS);
+  std::vector<Coefficient> acc(JOBS * COLUMNS * N);
+  auto all = [&] {
+    becalm_rotate_batch(acc.data(), ring.data(), flags.data(), key.data(), packed.data(), UNIT_JOBS, BATCH_STEPS, JOBS, 1, 1, table);
+  };
+  using Maker = MakerLayout<BATCH_STAGES, BATCH_STAGE_TILES>;
+  constexpr int BYTES = WarpsLayout::BYTES > Maker::BYTES ? WarpsLayout::BYTES : Maker::BYTES;
+  emulator::Pool* pool = emulator::make_pool();
+  emulator::add(*pool, of(3, 32 * WarpsLayout::WARPS, 1, BYTES, all));
+  run(pool, "batch");
 }
 
 }  // namespace
@@ -60,8 +83,11 @@ int main() {
     emulator::plant = plant < FIRST_PLANT ? 0 : plant;
     races::found = 0;
     printf("%d:", emulator::plant);
-    rotate<16>("leaves_16", table.data());
-    rotate<4>("leaves_4", table.data());
+    if (emulator::plant < FIRST_OF_BATCH) {
+      rotate<16>("leaves_16", table.data());
+      rotate<4>("leaves_4", table.data());
+    }
+    if (emulator::plant == 0 || emulator::plant >= FIRST_OF_BATCH) batch(table.data());
     printf(" %lu races", races::found);
     if (races::first_place) printf(", the first at %p", races::first_place);
     races::first_place = nullptr;

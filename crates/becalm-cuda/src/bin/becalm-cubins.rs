@@ -92,7 +92,9 @@ fn one(nvcc: &Path, folder: &Path, ring: &Ring, name: &str) -> Result<Vec<String
     for (kernel, found) in &report {
         // In doubles the longest loop of a bundle is not that of its products, which the formulas count.
         let bundle = kernel.contains("bundle_many") && ring.is_exact();
-        let step = match kernel.contains("rotate") || kernel.contains("tensor") || bundle {
+        // Nor is it a step where warps have different work: the loops in which they wait are longer.
+        let alike = ["rotate_cluster", "rotate_block", "rotate_pair", "bundle_tensor"];
+        let step = match alike.iter().any(|name| kernel.ends_with(name)) || bundle {
             true => step_instructions(nvcc, &out, kernel).unwrap_or_default(),
             false => BTreeMap::new(),
         };

@@ -12,6 +12,7 @@ mod layout;
 mod memory;
 mod micro;
 mod nvrtc;
+mod rotation;
 mod session;
 mod staging;
 mod tiling;

@@ -34,8 +34,7 @@ pub(super) struct Tuning {
     pub few: u32,
     /// Ciphertexts from which they are a batch; 0 for six times as many as clusters of 4 run at once.
     pub many: u32,
-    /// Ciphertexts whose bundles are made at once for clusters of 4 blocks; 0 for twice as many as there is room for clusters
-    /// beside blocks that make bundles, in whole units.
+    /// Ciphertexts at once by clusters of 4 blocks; 0 for as many as run at once.
     pub together: u32,
     /// Blocks of a key switch of few ciphertexts, a multiprocessor.
     pub slices: u32,
@@ -156,10 +155,8 @@ pub(super) enum Ahead {
 pub(super) struct Leaves {
     /// Blocks of a cluster.
     pub blocks: u32,
-    /// Ciphertexts whose bundles are made at once.
+    /// Ciphertexts at once.
     pub together: u32,
-    /// So many of these rotate meanwhile, the others when the blocks that make bundles have left.
-    pub beside: u32,
 }
 
 /// Whether bundles of a ring are made ahead on a device.
@@ -181,12 +178,10 @@ pub(super) fn ahead(info: &DeviceInfo, jobs: u32, tuning: &Tuning) -> Ahead {
     let or = |given: u32, rule: u32| if given == 0 { rule } else { given };
     let (sixteen, four) = (clusters_at_once(info, 16), clusters_at_once(info, 4));
     if jobs <= or(tuning.few, sixteen) {
-        return Ahead::Leaves(Leaves { blocks: 16, together: sixteen, beside: sixteen });
+        return Ahead::Leaves(Leaves { blocks: 16, together: sixteen });
     }
     if jobs < or(tuning.many, 6 * four + 1) {
-        let two = (2 * four).next_multiple_of(UNIT_JOBS);
-        let together = if jobs <= four { four } else { or(tuning.together, two) };
-        return Ahead::Leaves(Leaves { blocks: 4, together, beside: four });
+        return Ahead::Leaves(Leaves { blocks: 4, together: or(tuning.together, four) });
     }
     let makers = or(tuning.makers, (TILES / 2).min(info.multiprocessors / 2));
     Ahead::Batch { makers: makers.max(1), slots: jobs.div_ceil(UNIT_JOBS) + tuning.spare }
@@ -295,18 +290,9 @@ mod tests {
         let tile = |jobs| tiling(&h100, &RINGS[1], jobs, 230, &tuning).unwrap();
         assert_eq!(tile(1), Tiling { tile: 1, how: How::Ahead });
         assert_eq!((tile(180).tile, tile(181).tile, tile(8192).tile), (180, 181, 256));
-        assert_eq!(
-            ahead(&h100, 7, &tuning),
-            Ahead::Leaves(Leaves { blocks: 16, together: 7, beside: 7 })
-        );
-        assert_eq!(
-            ahead(&h100, 180, &tuning),
-            Ahead::Leaves(Leaves { blocks: 4, together: 64, beside: 30 })
-        );
-        assert_eq!(
-            ahead(&h100, 30, &tuning),
-            Ahead::Leaves(Leaves { blocks: 4, together: 30, beside: 30 })
-        );
+        assert_eq!(ahead(&h100, 7, &tuning), Ahead::Leaves(Leaves { blocks: 16, together: 7 }));
+        assert_eq!(ahead(&h100, 180, &tuning), Ahead::Leaves(Leaves { blocks: 4, together: 30 }));
+        assert_eq!(ahead(&h100, 30, &tuning), Ahead::Leaves(Leaves { blocks: 4, together: 30 }));
         assert_eq!(ahead(&h100, 256, &tuning), Ahead::Batch { makers: 64, slots: 24 });
         // All blocks of a batch are on the device at once, whatever its size.
         for multiprocessors in [1, 2, 4, 78, 114, 132, 148] {
