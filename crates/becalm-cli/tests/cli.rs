@@ -1,37 +1,10 @@
 //! The `becalm` command as a user runs it: every verb, files between them, exit status and messages.
 
+mod harness;
+
+use harness::Folder;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
-
-/// A separate folder for each test, removed afterwards.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("becalm-cli-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn run(&self, line: &str) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_becalm"));
-        command.current_dir(&self.0).args(line.split_whitespace()).output().unwrap()
-    }
-
-    fn succeed(&self, line: &str) -> String {
-        let out = self.run(line);
-        assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr));
-        String::from_utf8(out.stdout).unwrap()
-    }
-
-    /// The message of a refused line, which must name a remedy and exit with the status of an error.
-    fn refuse(&self, line: &str) -> String {
-        let out = self.run(line);
-        assert!(matches!(out.status.code(), Some(2..=6)), "{line}: {:?}", out.status);
-        String::from_utf8(out.stderr).unwrap()
-    }
-}
+use std::process::{Command, Stdio};
 
 /// A line with so many kilobytes of addresses.
 #[cfg(target_os = "linux")]
@@ -45,12 +18,6 @@ fn refused_within(f: &Folder, kilobytes: usize, line: &str) -> String {
     let says = String::from_utf8(out.stderr).unwrap();
     assert!(matches!(out.status.code(), Some(2..=6)), "{line}: {:?} {says}", out.status);
     says
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 #[test]

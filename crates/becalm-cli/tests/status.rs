@@ -1,6 +1,9 @@
 //! The exit status of the command.
 
-use std::path::{Path, PathBuf};
+mod harness;
+
+use harness::Folder;
+use std::path::Path;
 use std::process::{Command, Output};
 
 fn run_in(folder: &Path, line: &str) -> Output {
@@ -107,17 +110,9 @@ const WRONG: &[(u8, &str)] = &[
     (4, "job status none"),
 ];
 
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// The folder that the wrong commands are run in.
 fn folder() -> Folder {
-    let folder = Folder(std::env::temp_dir().join(format!("becalm-wrong-{}", std::process::id())));
+    let folder = Folder::new("wrong");
     std::fs::create_dir_all(folder.0.join("folder")).unwrap();
     std::fs::write(folder.0.join("and.txt"), "1 3\n2 1 1\n1 1\n2 1 0 1 2 AND\n").unwrap();
     std::fs::write(folder.0.join("broken.txt"), "1 3\n2 1 1\n1 1\n2 1 0 7 2 AND\n").unwrap();
@@ -184,20 +179,17 @@ fn the_threads_of_ckks_are_those_of_its_machine() {
 /// The file that cannot be decrypted is named: one under another key, and one that is no key.
 #[test]
 fn a_file_that_cannot_be_decrypted_is_named() {
-    let folder = std::env::temp_dir().join(format!("becalm-status-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = Folder::new("decrypt");
     let keys = "keygen --params toy_1_1 --allow-insecure";
     for line in [
         keys,
         &format!("{keys} --secret other.becalm --evaluation e.becalm"),
         "encrypt --values 3,1 -o x.becalm --allow-insecure",
     ] {
-        assert!(run_in(&folder, line).status.success(), "{line}");
+        folder.succeed(line);
     }
     for secret in ["other.becalm", "x.becalm"] {
-        let out = run_in(&folder, &format!("decrypt x.becalm --secret {secret} --allow-insecure"));
-        let says = String::from_utf8_lossy(&out.stderr);
-        assert!(!out.status.success() && says.contains("x.becalm"), "{says}");
+        let says = folder.refuse(&format!("decrypt x.becalm --secret {secret} --allow-insecure"));
+        assert!(says.contains("x.becalm"), "{says}");
     }
-    std::fs::remove_dir_all(&folder).unwrap();
 }
