@@ -16,6 +16,7 @@ from becalm.errors import BadInput, Unsupported, WrongKey
 
 if TYPE_CHECKING:
     from becalm._ckks_server import Server
+    from becalm._ckks_session import Sessions
 
 #: A table: a result for each integer, or a function of one.
 Entries = Callable[[int], int] | Sequence[int] | npt.NDArray[Any]
@@ -283,11 +284,7 @@ class LooksUp:
     __slots__ = ()
     _keys: _native.CkksKeys
     _plan: _native.CkksPlan
-
-    def _session_for(
-        self, which: tuple[object, ...], remedy: str, record: Callable[[], _native.CkksProgram]
-    ) -> _native.CkksSession:
-        raise NotImplementedError
+    _sessions: Sessions
 
     def lookup(self, x: PackedArray, table: Entries, *, progress: Progress = None) -> PackedArray:
         """Replaces each integer by its entry in a table.
@@ -358,7 +355,7 @@ class LooksUp:
             remedy = "use the server of the key it was encrypted with"
             raise WrongKey("look up", f"key {self._keys.key_id}", x.key_id, remedy)
         entries = tuple(tuple(_entries(table, x.bits)) for table in tables)
-        session = self._session_for(
+        session = self._sessions.of(
             ("tables", x.bits, entries),
             'make keys with kinds="table"',
             lambda: self._plan.tables(x.bits, entries),
