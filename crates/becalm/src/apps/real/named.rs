@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// What is asked of a function by name; nothing for what it usually has.
+/// Parameters that a caller asks for. A parameter that is `None` has its usual value.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Asked {
     /// The least value and the largest.
@@ -50,7 +50,7 @@ pub struct Named {
     pub name: &'static str,
     /// Its result, in a line.
     pub about: &'static str,
-    /// What it usually has; nothing for what must be asked, and for what it does not take.
+    /// Its usual parameters. One that is `None` must be asked for, or the function does not take it.
     pub usual: Asked,
     make: Make,
 }
