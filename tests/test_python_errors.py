@@ -245,6 +245,32 @@ def test_ciphertexts_are_not_numbers(toy):
         assert "server" in e.value.remedy or "decrypt" in e.value.remedy
 
 
+def test_nothing_encrypted_is_compared_or_branched_on(toy):
+    packed, _ = becalm.keygen("ckks_toy_table_4", allow_insecure=True, progress=False)
+    a, b = (becalm.Program("toy_2_2").input(below=2) for _ in range(2))
+    for x in (
+        packed.encrypt_packed([0], bits=1),
+        packed.encrypt([0.5]),
+        a,
+        becalm.Program("ckks_toy_12", slots=4).input(level=2),
+        toy.secret.encrypt([1, 2]),
+        toy.secret.encrypt(b"calm"),
+        toy.secret.encrypt_table(range(16)),
+        becalm.aes128(toy.secret, b"becalm, 16 bytes"),
+    ):
+        for f in (
+            lambda x: x == x,
+            lambda x: x != 3,
+            lambda x: x < 3,
+            lambda x: x <= 3,
+            lambda x: not x,
+            lambda x: x and b,
+        ):
+            with pytest.raises(becalm.Unsupported, match="unencrypted values"):
+                f(x)
+        assert {x: 1}[x] == 1
+
+
 def test_arguments_of_another_type(toy):
     p = becalm.Program("toy_2_2")
     other = becalm.Program("toy_2_2").input()

@@ -432,9 +432,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         return self._read(op, native, said, real)
 
     def _read(self, op: str, native: _native.CkksCiphertext, said: bool | None, real: bool) -> Any:
-        if native.integers:
-            return of_file(op, native, self, self.key_id)
-        return owned(op, Ciphertext(native, self, known_real(op, said, real)), self.key_id)
+        return owned(op, of_file(native, self, known_real(op, said, real)), self.key_id)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the keys to a file, for `load_server`, with a note of their purpose.

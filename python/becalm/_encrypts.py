@@ -453,9 +453,7 @@ class SecretKey(_Encrypts):
         most, file = _values.limit("load", limit), _values.path("load", path)
         with of_kind("load", file, "becalm.rlwe"):
             native, real = _native.CkksCiphertext.load(self._context, file, most)
-        if native.integers:
-            return of_file("load", native, self._server, self.key_id)
-        return owned("load", Ciphertext(native, self._server, real is True), self.key_id)
+        return owned("load", of_file(native, self._server, real is True), self.key_id)
 
     def to_bytes(self) -> bytes:
         """The file of `save` in memory, not encrypted: for a vault.

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _html, _native, _numpy, _values
+from becalm._encrypted import Encrypted
 from becalm._native_calls import Operand
 from becalm.errors import BadInput, Unsupported
 
@@ -160,7 +161,7 @@ N = TypeVar("N", bound=Operand)
 V = TypeVar("V", bound="Vector[Any]")
 
 
-class Vector(_html.Shown, Generic[N]):
+class Vector(Encrypted, _html.Shown, Generic[N]):
     """A vector of hidden numbers: `+`, `-`, `*` with others and with plain numbers.
 
     A product takes a level and rescales by itself; sums take none.
@@ -173,6 +174,7 @@ class Vector(_html.Shown, Generic[N]):
     """
 
     __slots__ = ("_native", "_real")
+    _compared = "use ckks.compare()(x, y), which approximates it, or decrypt it"
     _native: N
     _real: bool
 
@@ -290,17 +292,6 @@ class Vector(_html.Shown, Generic[N]):
     def __rtruediv__(self, other: Any) -> NoReturn:
         remedy = "use ckks.inverse(domain=(0.1, 1))(x), with the domain of your values"
         raise Unsupported("divide", "unencrypted numbers to divide by", "a ciphertext", remedy)
-
-    def __eq__(self, other: object) -> NoReturn:
-        remedy = "use ckks.compare()(x, y), which approximates it, or decrypt it"
-        raise Unsupported("compare", "unencrypted numbers", "a ciphertext", remedy)
-
-    __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__
-    __hash__ = object.__hash__
-
-    def __bool__(self) -> NoReturn:
-        remedy = "decrypt it; a program cannot branch on an encrypted value"
-        raise Unsupported("truth", "unencrypted numbers", "a ciphertext", remedy)
 
     def __float__(self) -> NoReturn:
         raise Unsupported("convert", "unencrypted numbers", "a ciphertext", "decrypt it first")

@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _html, _native, _progress, _values
+from becalm._encrypted import Encrypted
 from becalm._progress import Progress
+from becalm._vectors import Ciphertext
 from becalm.errors import BadInput, Unsupported, WrongKey
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 Entries = Callable[[int], int] | Sequence[int] | npt.NDArray[Any]
 
 
-class PackedArray(_html.Shown):
+class PackedArray(Encrypted, _html.Shown):
     """Encrypted integers below 2^bits, of any shape. `SecretKey.encrypt_packed` makes them.
 
     Sums, differences and products with small integers that everybody knows are exact modulo
@@ -39,6 +41,8 @@ class PackedArray(_html.Shown):
     """
 
     __slots__ = ("_bits", "_parts", "_server", "_shape")
+    _what = "packed integers"
+    _compared = "decrypt them, or look the difference up: server.lookup(x - y, lambda d: d == 0)"
     #: numpy leaves its operators to this class.
     __array_ufunc__ = None
 
@@ -387,12 +391,12 @@ def decrypted(native: _native.CkksSecretKey, x: PackedArray) -> npt.NDArray[np.u
 
 
 def of_file(
-    op: str, native: _native.CkksCiphertext, server: Server | None, key: str
-) -> PackedArray:
-    """An array of a file, under a key."""
-    if native.key_id != key:
-        raise WrongKey(op, f"key {key}", native.key_id, "use the key it was encrypted with")
-    return PackedArray([native], (_count(native),), server)
+    native: _native.CkksCiphertext, server: Server | None, real: bool
+) -> Ciphertext | PackedArray:
+    """The object that a file holds: the class that wrote it."""
+    if native.integers:
+        return PackedArray([native], (_count(native),), server)
+    return Ciphertext(native, server, real)
 
 
 def _count(part: _native.CkksCiphertext) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _html, _native, _public, _values
+from becalm._encrypted import Encrypted
 from becalm._encrypted_table import EncryptedTable
 from becalm._native import Lwe, Params
 from becalm.errors import BadIndex, BadInput, Unsupported
@@ -25,7 +26,7 @@ __dir__ = _public.names(__all__)
 _INTEGERS = "for arithmetic on integers encrypt them as becalm.uint(8) or another width"
 
 
-class Ciphertext(_html.Shown):
+class Ciphertext(Encrypted, _html.Shown):
     """An array of encrypted integers, of any shape, under one key.
 
     Sums, differences and integer multiples work lane by lane with numpy's broadcasting, with
@@ -42,6 +43,9 @@ class Ciphertext(_html.Shown):
     """
 
     __slots__ = ("_lwe", "_shape")
+    _branched = _compared = (
+        f"decrypt it, or compute a boolean with server.bootstrap or bootstrap2; {_INTEGERS}"
+    )
     #: numpy leaves `array + ciphertext` to the ciphertext.
     __array_ufunc__ = None
 
@@ -334,15 +338,6 @@ class Ciphertext(_html.Shown):
         """Travels as the bytes of its file, which are checked as a file is."""
         return _restored, (self.to_bytes(), self._shape, self.params.kind != "standard")
 
-    def __eq__(self, other: object) -> NoReturn:
-        _refuse("compare")
-
-    __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__
-    __hash__ = object.__hash__
-
-    def __bool__(self) -> NoReturn:
-        _refuse("truth")
-
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise Unsupported("array", "unencrypted numbers", "a ciphertext", "decrypt it first")
 
@@ -501,11 +496,6 @@ def _constants(op: str, value: Any) -> npt.NDArray[np.int64] | None:
         except TypeError:
             return None
     return _values.integers(op, value)
-
-
-def _refuse(op: str) -> NoReturn:
-    remedy = f"decrypt it, or compute a boolean with server.bootstrap or bootstrap2; {_INTEGERS}"
-    raise Unsupported(op, "unencrypted values", "a ciphertext", remedy)
 
 
 def _restored(file: bytes, shape: tuple[int, ...], insecure: bool) -> Ciphertext:

@@ -196,9 +196,10 @@ impl Context {
     /// (Li–Micciancio 2021).
     ///
     /// # Errors
-    /// `WrongParams` for another set, `WrongKey` for another key.
+    /// `WrongParams` for another set, `WrongKey` for another key, `BadInput` for packed integers, whose slots hold no values.
     pub fn decrypt(&self, ciphertext: &Rlwe, secret: &CkksSecretKey) -> Result<Vec<Complex>> {
         self.check_key(ciphertext, secret)?;
+        require_slots("decrypt", ciphertext)?;
         let mut phase = self.phase(ciphertext, secret);
         let mut values = self.values(self.integers(&phase, ciphertext.level), ciphertext.scale);
         phase.zeroize();
@@ -222,4 +223,13 @@ impl Context {
         });
         phase
     }
+}
+
+/// Refuses packed integers, whose slots hold no values.
+pub(super) fn require_slots(op: &'static str, ciphertext: &Rlwe) -> Result<()> {
+    if ciphertext.integers.is_none() {
+        return Ok(());
+    }
+    let remedy = "decrypt packed integers with `decrypt_integers`, or read the file with `load`";
+    Err(Error::bad_input(op, "values in slots", "packed integers", remedy))
 }
