@@ -237,7 +237,11 @@ fn work(args: &WorkArgs) -> Result<()> {
             _ => return,
         };
         waiting = matches!(event, Event::Waiting);
-        eprintln!("becalm: {}: {line}", worker.name);
+        report::say(&format!(
+            "becalm: {}: {}",
+            worker.name,
+            report::spoken(&line, "--backend cpu")
+        ));
     };
     let worked = job.work(machine.as_ref(), &worker, &unless_stopped, tell)?;
     if args.json {
@@ -293,7 +297,9 @@ fn status(args: &StatusArgs) -> Result<()> {
             .iter()
             .map(|(name, n)| ("left out", format!("{name}, for wrong results of chunk {n}"))),
     );
-    rows.extend(status.seconds_per_chunk.map(|s| ("a chunk takes", duration(s))));
+    // Records have milliseconds.
+    let each = |s: f64| if s < 1e-3 { "less than 1 ms".to_string() } else { duration(s) };
+    rows.extend(status.seconds_per_chunk.map(|s| ("a chunk takes", each(s))));
     rows.extend(status.lanes_per_second.map(|r| ("rate", format!("{r:.1} lanes a second"))));
     rows.extend(status.seconds_left.map(|s| ("time left", duration(s))));
     rows.extend(status.workers.iter().map(|(name, n)| ("worker", format!("{name}: {n} done"))));

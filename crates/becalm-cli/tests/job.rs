@@ -4,6 +4,7 @@
 mod harness;
 
 use harness::{Folder, TABLE};
+use std::fs::File;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -121,6 +122,23 @@ fn a_worker_that_wakes_up_late_changes_nothing() {
         (&first["differing"], &second["differing"]),
         (&serde_json::json!([]), &serde_json::json!([]))
     );
+    collected(&f);
+}
+
+/// A worker outlives the pipe and the disk that its messages go to.
+#[test]
+fn a_worker_that_nobody_hears_goes_on() {
+    let f = prepared("unheard", 40, 10);
+    let (reader, closed) = std::io::pipe().unwrap();
+    drop(reader);
+    let line = "job work job --allow-insecure --backend cpu --once --json";
+    let out = f.command(line).stderr(closed).output().unwrap();
+    assert!(out.status.success(), "{:?}", out.status);
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let out = f.command(&line.replace("--once ", "")).stderr(full).output().unwrap();
+    assert!(out.status.success(), "{:?}", out.status);
+    let worked: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(worked["finished"], 3);
     collected(&f);
 }
 

@@ -128,6 +128,16 @@ fn files(folder: &Path) -> usize {
     std::fs::read_dir(folder).map_or(0, Iterator::count)
 }
 
+/// Otherwise its jobs would wait for ever. Without workers of its own the machine is that of others.
+#[test]
+fn a_service_whose_machine_is_not_there_does_not_start() {
+    let f = prepared("machine", 1);
+    let line = "serve served --tokens tokens --listen 127.0.0.1:0 --backend cuda";
+    let out = f.command(line).env("CUDA_VISIBLE_DEVICES", "-1").output().unwrap();
+    assert_eq!(out.status.code(), Some(6), "{out:?}");
+    drop(f.serve("--listen 127.0.0.1:0 --backend cuda --workers 0"));
+}
+
 #[test]
 fn a_service_that_would_be_open_to_all_does_not_start() {
     let f = prepared("open", 1);

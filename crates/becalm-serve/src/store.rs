@@ -184,7 +184,7 @@ impl Area {
     pub(crate) fn remove_job(&self, id: Digest) -> Result<()> {
         let (from, to) = (self.job(id), self.folder.join("jobs").join(format!(".gone-{id}")));
         fs::rename(&from, &to).map_err(|e| io_error(&from, &e))?;
-        // What stays of it goes at the next start.
+        // The next start removes what stays of it.
         let _ = fs::remove_dir_all(&to);
         let _ = fs::remove_file(self.request(id));
         Ok(())

@@ -117,7 +117,10 @@ fn jobs_of_tfhe_come_in_order_and_names_are_apart() {
     assert!(other.make(&parts, "a note").unwrap().wait(0).unwrap() == [wanted[0].clone()]);
     let (_, text) = served.get("/metrics", TOKEN);
     let text = String::from_utf8(text).unwrap();
-    assert!(text.contains("becalm_requests_total{route=\"PutJob\",status=\"201\"} 2"), "{text}");
+    assert!(
+        text.contains("becalm_requests_total{route=\"PUT /v1/jobs/{id}\",status=\"201\"} 2"),
+        "{text}"
+    );
     assert!(text.contains("# TYPE becalm_jobs_finished gauge"), "{text}");
     job.delete().unwrap();
     assert_eq!(
@@ -134,6 +137,25 @@ fn jobs_of_ckks_make_the_bytes_of_one_machine() {
     let job = served.client(TOKEN).make(&parts, "").unwrap();
     let got: Vec<Vec<u8>> = (0..2).flat_map(|chunk| job.wait(chunk).unwrap()).collect();
     assert!(got == wanted);
+}
+
+/// The client reads why nobody works, and so does the keeper.
+#[test]
+fn a_job_that_its_workers_cannot_do_fails() {
+    let f = folder("cannot");
+    let (parts, _) = ckks_squares(&f.0, 3);
+    let served = serve(Config { backend: "processor".into(), threads: 0, ..config(&f.0) });
+    let job = served.client(TOKEN).make(&parts, "").unwrap();
+    let failed = || job.status().unwrap()["failed"].as_object().unwrap().clone();
+    while failed().is_empty() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let failed = failed();
+    assert_eq!(failed.len(), job.chunks());
+    assert!(failed["0"]["error"].as_str().unwrap().contains("runs CKKS"), "{failed:?}");
+    let text = String::from_utf8(served.get("/metrics", TOKEN).1).unwrap();
+    assert!(text.contains("\nbecalm_jobs_stopped 1\n"), "{text}");
+    assert_eq!(job.wait(0).unwrap_err().kind(), "device");
 }
 
 /// The header of a file of this kind.
@@ -261,7 +283,7 @@ fn limits_answer_413_and_429_and_lose_nothing() {
         let place = f.0.join("served/alice/jobs").join(first.id());
         let refused = || {
             let text = String::from_utf8(served.get("/metrics", TOKEN).1).unwrap();
-            text.contains("route=\"PutJob\",status=\"429\"}")
+            text.contains("route=\"PUT /v1/jobs/{id}\",status=\"429\"}")
         };
         while !refused() {
             std::thread::sleep(Duration::from_millis(10));
