@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _html, _native, _numpy, _values
-from becalm._encrypted import Encrypted
+from becalm._encrypted import Encrypted, refuse_encrypted
 from becalm._native_calls import Operand
 from becalm.errors import BadInput, Unsupported
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 def vector(op: str, values: npt.ArrayLike, slots: int, *, single: bool) -> tuple[bytes, bool]:
     """The bytes of a vector filled with zeros to `slots`, and whether it is real."""
+    refuse_encrypted(op, values)
     try:
         array = np.asarray(values)
     except (ValueError, TypeError) as e:
@@ -34,6 +35,8 @@ def vector(op: str, values: npt.ArrayLike, slots: int, *, single: bool) -> tuple
         raise BadInput(op, "numbers", f"values of type {array.dtype}", "convert them")
     if array.ndim > 1 or (array.ndim == 0 and not single):
         raise BadInput(op, "a vector", f"shape {array.shape}", "encrypt each row by itself")
+    if array.size == 0 and not single:
+        raise BadInput(op, "one number or more", "none", "pass some values")
     if array.size > slots:
         remedy = "split the vector, or make keys for more slots"
         raise BadInput(op, f"at most {slots} values", str(array.size), remedy)
@@ -174,6 +177,7 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
     """
 
     __slots__ = ("_native", "_real")
+    _what = "a vector of CKKS"
     _compared = "use ckks.compare()(x, y), which approximates it, or decrypt it"
     _native: N
     _real: bool
@@ -533,6 +537,8 @@ def at_level(op: str, level: Any, most: int) -> int:
     """A level that a user's ciphertext can have."""
     try:
         at = int(level.__index__())
+        if isinstance(level, bool):
+            raise AttributeError
     except AttributeError:
         got = type(level).__name__
         raise BadInput(op, "an integer as level", got, "pass an int") from None
@@ -546,6 +552,7 @@ def at_level(op: str, level: Any, most: int) -> int:
 
 def numbers(op: str, value: Any) -> npt.NDArray[Any]:
     """An array of floating-point numbers: in the integers of the user, −x would wrap around."""
+    refuse_encrypted(op, value)
     try:
         array = np.asarray(value)
     except (ValueError, TypeError) as e:

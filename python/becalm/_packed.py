@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _html, _native, _progress, _values
-from becalm._encrypted import Encrypted
+from becalm._encrypted import ByTable
 from becalm._progress import Progress
 from becalm._vectors import Ciphertext
 from becalm.errors import BadInput, Unsupported, WrongKey
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Entries = Callable[[int], int] | Sequence[int] | npt.NDArray[Any]
 
 
-class PackedArray(Encrypted, _html.Shown):
+class PackedArray(ByTable, _html.Shown):
     """Encrypted integers below 2^bits, of any shape. `SecretKey.encrypt_packed` makes them.
 
     Sums, differences and products with small integers that everybody knows are exact modulo
@@ -189,6 +189,19 @@ class PackedArray(Encrypted, _html.Shown):
 
     __rmul__ = __mul__
 
+    def _looked_up(self, formula: str) -> str:
+        return f"use server.lookup(x, lambda m: {formula.format(p=1 << self._bits)})"
+
+    def __getitem__(self, key: object) -> NoReturn:
+        raise self._apart()
+
+    def __iter__(self) -> NoReturn:
+        raise self._apart()
+
+    def _apart(self) -> Unsupported:
+        remedy = "decrypt it and take them there, or encrypt them in several arrays"
+        return Unsupported("index", "operations on all integers together", "places", remedy)
+
     def lookup(self, table: Entries, *, progress: Progress = None) -> PackedArray:
         """Each integer's entry in a table: `Server.lookup` of the server of this array.
 
@@ -274,7 +287,7 @@ class PackedArray(Encrypted, _html.Shown):
         ]
 
     def __repr__(self) -> str:
-        many = f"shape {self._shape}, {self._bits} bits"
+        many = f"shape {self._shape}, {self._bits} bit{'s' if self._bits > 1 else ''}"
         return f"<becalm.ckks.PackedArray, {many}, error at most 2^{np.log2(self.error):.1f}>"
 
     def __reduce__(self) -> NoReturn:
@@ -413,8 +426,11 @@ def _chunks(
 def _entries(table: Entries, bits: int) -> list[int]:
     given = [table(m) for m in range(1 << bits)] if callable(table) else table
     found = _values.integers("look up", given)
-    if found.ndim != 1 or (found.size and int(found.min()) < 0):
-        remedy = "a list of integers of 0 and above, or a function of one integer"
+    if found.ndim != 1:
+        remedy = "give a list of integers, or a function of one integer"
         raise BadInput("look up", f"{1 << bits} entries", f"the shape {found.shape}", remedy)
+    if found.size and int(found.min()) < 0:
+        remedy = f"take the entries modulo {1 << bits}"
+        raise BadInput("look up", "entries from 0 up", str(found.min()), remedy)
     entries: list[int] = found.tolist()
     return entries

@@ -148,7 +148,7 @@ class Register(Encrypted):
     """
 
     __slots__ = ("_index", "program")
-    _what = "a register of a program"
+    _what = "a register of a program of TFHE"
     _compared = "use program.lookup or lookup2 with a table that compares"
     _branched = "compute both results, and choose one with program.mux"
 
@@ -218,5 +218,6 @@ def _with_integer(value: Any, f: Callable[[int], Register]) -> Register:
     try:
         operator.index(value)
     except TypeError:
+        _values.not_whole("linear", value)
         return NotImplemented  # type: ignore[no-any-return]
     return f(integer(value))

@@ -39,7 +39,6 @@ class EncryptedBytes(Encrypted, _html.Shown):
 
     __slots__ = ("_bits",)
     _what = "encrypted bytes"
-    _branched = "decrypt them; a program cannot branch on encrypted values"
 
     def __init__(self, bits: EncryptedBytes | Ciphertext | Lwe) -> None:
         self._bits = _bits_of(bits)
@@ -185,8 +184,6 @@ class AesKey(Encrypted, _html.Shown):
     """
 
     __slots__ = ("_bits", "_server")
-    _what = "an encrypted key"
-    _branched = "compare with None: `key is not None`"
 
     def __init__(
         self, bits: EncryptedBytes | Ciphertext | Lwe, server: Server | None = None

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _html, _native, _public, _values
-from becalm._encrypted import Encrypted
+from becalm._encrypted import ByTable, refuse_encrypted, what_of
 from becalm._encrypted_table import EncryptedTable
 from becalm._native import Lwe, Params
 from becalm.errors import BadIndex, BadInput, Unsupported
@@ -26,7 +26,7 @@ __dir__ = _public.names(__all__)
 _INTEGERS = "for arithmetic on integers encrypt them as becalm.uint(8) or another width"
 
 
-class Ciphertext(Encrypted, _html.Shown):
+class Ciphertext(ByTable, _html.Shown):
     """An array of encrypted integers, of any shape, under one key.
 
     Sums, differences and integer multiples work lane by lane with numpy's broadcasting, with
@@ -43,6 +43,8 @@ class Ciphertext(Encrypted, _html.Shown):
     """
 
     __slots__ = ("_lwe", "_shape")
+    _what = "a ciphertext of TFHE"
+    _further = f"; {_INTEGERS}"
     _branched = _compared = (
         f"decrypt it, or compute a boolean with server.bootstrap or bootstrap2; {_INTEGERS}"
     )
@@ -141,16 +143,9 @@ class Ciphertext(Encrypted, _html.Shown):
 
     __rmul__ = __mul__
 
-    def __pow__(self, other: object) -> NoReturn:
-        remedy = f"use server.bootstrap(x, lambda m: m * m % {self.message}); {_INTEGERS}"
-        raise Unsupported("compute", "sums and integer multiples", "another operator", remedy)
-
-    __rpow__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __pow__
-    __truediv__ = __rtruediv__ = __divmod__ = __rdivmod__ = __pow__
-    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __matmul__ = __rmatmul__ = __pow__
-
-    def __abs__(self) -> NoReturn:
-        self.__pow__(2)
+    def _looked_up(self, formula: str) -> str:
+        table = formula.format(p=self.message)
+        return f"use server.bootstrap(x, lambda m: {table}){self._further}"
 
     def __neg__(self) -> Ciphertext:
         return Ciphertext(self._lwe.scale(-1), self._shape)
@@ -485,15 +480,19 @@ def require(x: object, op: str) -> Ciphertext:
         remedy = "encrypt the value first"
         if got == "Integers":
             remedy = "its operators and methods compute on it: x + y, x.table(...)"
-        raise BadInput(op, "a ciphertext", got, remedy)
+        elif (what := what_of(x)) is not None:
+            got, remedy = what, "use the server of the keys that it was encrypted for"
+        raise BadInput(op, "a ciphertext of TFHE", got, remedy)
     return x
 
 
 def _constants(op: str, value: Any) -> npt.NDArray[np.int64] | None:
+    refuse_encrypted(op, value)
     if not isinstance(value, (list, tuple, np.ndarray)):
         try:
             operator.index(value)
         except TypeError:
+            _values.not_whole(op, value)
             return None
     return _values.integers(op, value)
 

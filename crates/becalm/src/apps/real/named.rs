@@ -5,6 +5,7 @@ use super::{
     matrix_vector, maximum, mean, minimum, replicate, sigmoid, sign, smallest, sort, sqrt, sum,
     tanh,
 };
+use crate::params::near;
 use crate::{Error, Result};
 
 /// Parameters that a caller asks for. A parameter that is `None` has its usual value.
@@ -122,7 +123,8 @@ impl Named {
     pub fn of(name: &str) -> Result<&'static Named> {
         ALL.iter().find(|f| f.name == name).ok_or_else(|| {
             let names: Vec<&str> = ALL.iter().map(|f| f.name).collect();
-            let remedy = format!("use one of {}", names.join(", "));
+            let few = near(name, names.iter().copied());
+            let remedy = format!("{few}use one of {}", names.join(", "));
             Error::bad_input("function", "the name of a function", format!("`{name:.40}`"), remedy)
         })
     }
