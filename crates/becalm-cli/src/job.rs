@@ -206,6 +206,25 @@ fn usual_name() -> String {
     format!("{}-{}", if host.is_empty() { "worker" } else { &host }, std::process::id())
 }
 
+/// The message of a step of a worker, if it has one.
+fn told(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::Waiting => "waiting for chunks that others have claimed".to_string(),
+        Event::TakenOver(chunk) => {
+            format!("chunk {chunk}: taken over from a worker that gave no sign of life")
+        }
+        Event::Finished(chunk) => format!("chunk {chunk}: done"),
+        Event::Checked(chunk) => format!("chunk {chunk}: checked"),
+        Event::Failed { chunk, error } => format!("chunk {chunk}: FAILED: {error}"),
+        Event::Dropped(chunk) => format!("chunk {chunk}: another worker was first"),
+        Event::Differs { chunk, other } => {
+            format!("chunk {chunk}: DIFFERS from the results of {other}")
+        }
+        // A claim goes without saying. A later version of the library may tell of more.
+        _ => return None,
+    })
+}
+
 fn work(args: &WorkArgs) -> Result<()> {
     let job = Job::open(&args.job)?;
     let machine = job.machine(&args.machine.backend, args.machine.threads)?;
@@ -218,24 +237,11 @@ fn work(args: &WorkArgs) -> Result<()> {
     };
     let mut waiting = false;
     let tell = &mut |event: &Event| {
-        let line = match event {
-            Event::Claimed(_) => return,
-            // Told once, however often the worker looks.
-            Event::Waiting if waiting => return,
-            Event::Waiting => "waiting for chunks that others have claimed".to_string(),
-            Event::TakenOver(chunk) => {
-                format!("chunk {chunk}: taken over from a worker that gave no sign of life")
-            }
-            Event::Finished(chunk) => format!("chunk {chunk}: done"),
-            Event::Checked(chunk) => format!("chunk {chunk}: checked"),
-            Event::Failed { chunk, error } => format!("chunk {chunk}: FAILED: {error}"),
-            Event::Dropped(chunk) => format!("chunk {chunk}: another worker was first"),
-            Event::Differs { chunk, other } => {
-                format!("chunk {chunk}: DIFFERS from the results of {other}")
-            }
-            // A later version of the library may tell of more.
-            _ => return,
-        };
+        // Told once, however often the worker looks.
+        if waiting && matches!(event, Event::Waiting) {
+            return;
+        }
+        let Some(line) = told(event) else { return };
         waiting = matches!(event, Event::Waiting);
         report::say(&format!(
             "becalm: {}: {}",

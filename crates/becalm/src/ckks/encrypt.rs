@@ -199,7 +199,7 @@ impl Context {
     /// `WrongParams` for another set, `WrongKey` for another key, `BadInput` for packed integers, whose slots hold no values.
     pub fn decrypt(&self, ciphertext: &Rlwe, secret: &CkksSecretKey) -> Result<Vec<Complex>> {
         self.check_key(ciphertext, secret)?;
-        require_slots("decrypt", ciphertext)?;
+        ciphertext.require_slots("decrypt")?;
         let mut phase = self.phase(ciphertext, secret);
         let mut values = self.values(self.integers(&phase, ciphertext.level), ciphertext.scale);
         phase.zeroize();
@@ -223,13 +223,4 @@ impl Context {
         });
         phase
     }
-}
-
-/// Refuses packed integers, whose slots hold no values.
-pub(super) fn require_slots(op: &'static str, ciphertext: &Rlwe) -> Result<()> {
-    if ciphertext.integers.is_none() {
-        return Ok(());
-    }
-    let remedy = "decrypt packed integers with `decrypt_integers`, or read the file with `load`";
-    Err(Error::bad_input(op, "values in slots", "packed integers", remedy))
 }

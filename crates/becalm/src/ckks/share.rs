@@ -15,7 +15,6 @@
 
 use super::Context;
 use super::encode::wipe;
-use super::encrypt::require_slots;
 use crate::cipher::{Account, Budget, CkksSecretKey, Rlwe, Standing};
 use crate::math::complex::Complex;
 use crate::math::random::{Domain, NoiseStream, SecretSeed};
@@ -110,7 +109,7 @@ impl Context {
         queries: u64,
     ) -> Result<Vec<Complex>> {
         let op = "decrypt to share";
-        require_slots(op, ciphertext)?;
+        ciphertext.require_slots(op)?;
         let numbers = 2 * ciphertext.slots;
         let most = || self.bits_shown(op, ciphertext, numbers, queries);
         check_precision(op, precision_bits, most)?;

@@ -10,7 +10,6 @@
 //! times, so they count as q·(n − t + 1) queries. A coefficient's deviation is σ = scale·2^-bits/√N: Σ|z_j|² over the N/2 slots is
 //! N/2·‖e‖²/scale², so ‖e‖ ≤ scale·E, and √2 of the noise is to spare. Shamir's shares are smaller, but their Lagrange factors multiply e_i.
 
-use super::encrypt::require_slots;
 use super::{Context, share};
 use crate::cipher::{Budget, CkksSecretKey, KeyId, Rlwe};
 use crate::math::buffer::or_refused;
@@ -311,7 +310,7 @@ impl Context {
         self.check_set(op, ciphertext.params)?;
         self.check_set(op, share.params)?;
         self.require_key(op, ciphertext, share.key)?;
-        require_slots(op, ciphertext)?;
+        ciphertext.require_slots(op)?;
         let quorum = share.quorum(op, quorum)?;
         let words = self.shared_words(op, ciphertext.level)?;
         share::check_precision(op, precision_bits, || {
