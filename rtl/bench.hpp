@@ -52,7 +52,7 @@ struct Bench {
     }
 };
 
-// A reset of one clock, the shortest there is. What a unit did before must leave nothing behind.
+// A reset of one clock, the shortest there is. A unit must forget its work before it.
 template <class B> void reset(B &b) {
     b.top.reset = 1;
     b.clock();

@@ -276,9 +276,9 @@ def test_a_matrix_of_a_program_is_encoded_once_for_all_runs(recorded):
     p = becalm.from_bytes(p.to_bytes(), allow_insecure=True)
     x = secret.encrypt([0.5], level=4)
     server.run(p, x, x)
-    session = server._session[1]
+    session = server._sessions._last[1]
     server.run(p, x, x)
-    assert server._session[1] is session and session.nbytes > 0
+    assert server._sessions._last[1] is session and session.nbytes > 0
     p.output(p.input())
     assert not session.runs(p._native), "the program was continued"
 

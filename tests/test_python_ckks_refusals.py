@@ -429,5 +429,5 @@ def test_errors_name_the_function_and_keep_the_remedy():
     ):
         with pytest.raises(becalm.BadInput, match=told):
             call()
-    with pytest.raises(becalm.WrongKey, match=r"rotations=\[3\]; or make keys for the `needs`"):
+    with pytest.raises(becalm.WrongKey, match=r"; make keys with rotations=\[3\]$"):
         x.rotate(3)

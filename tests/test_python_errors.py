@@ -245,6 +245,130 @@ def test_ciphertexts_are_not_numbers(toy):
         assert "server" in e.value.remedy or "decrypt" in e.value.remedy
 
 
+def test_nothing_encrypted_is_compared_or_branched_on(toy, others):
+    packed = others[1].secret
+    a, b = (becalm.Program("toy_2_2").input(below=2) for _ in range(2))
+    for x in (
+        packed.encrypt_packed([0], bits=1),
+        packed.encrypt([0.5]),
+        a,
+        becalm.Program("ckks_toy_12", slots=4).input(level=2),
+        toy.secret.encrypt([1, 2]),
+        toy.secret.encrypt(b"calm"),
+        toy.secret.encrypt_table(range(16)),
+        becalm.aes128(toy.secret, b"becalm, 16 bytes"),
+    ):
+        for f in (
+            lambda x: x == x,
+            lambda x: x != 3,
+            lambda x: x < 3,
+            lambda x: x <= 3,
+            lambda x: not x,
+            lambda x: x and b,
+        ):
+            with pytest.raises(becalm.Unsupported, match="unencrypted values"):
+                f(x)
+        assert {x: 1}[x] == 1
+
+
+@pytest.fixture(scope="module")
+def others():
+    """Keys of vectors, and of packed integers."""
+    options = {"allow_insecure": True, "progress": False}
+    return (
+        becalm.keygen("ckks_toy_12", bootstrap=None, **options),
+        becalm.keygen("ckks_toy_table_4", **options),
+    )
+
+
+def test_kinds_of_ciphertexts_do_not_mix(toy, others):
+    vectors, packed = others
+    x = toy.secret.encrypt([1, 2])
+    v = vectors.secret.encrypt([0.5, 0.25])
+    p = packed.secret.encrypt_packed([1, 2], bits=4)
+    i = toy.secret.encrypt([1, 2], becalm.uint(8))
+    for f in (
+        lambda: x + v,
+        lambda: v + x,
+        lambda: x * v,
+        lambda: v * x,
+        lambda: p + v,
+        lambda: v + p,
+        lambda: x + p,
+        lambda: p - x,
+        lambda: v + i,
+        lambda: x + i,
+    ):
+        with pytest.raises(becalm.BadInput, match="ciphertexts of the same kind"):
+            f()
+    with pytest.raises(becalm.BadInput, match="wanted a ciphertext of TFHE, got a vector of CKKS"):
+        toy.server.bootstrap(v, lambda m: m)
+
+
+def test_operators_that_are_tables_say_which(toy, others):
+    x, p = toy.secret.encrypt([1, 2]), others[1].secret.encrypt_packed([1, 2], bits=4)
+    for f, table in (
+        (lambda: x / 2, "m // 2"),
+        (lambda: x % 2, "m % 2"),
+        (lambda: x**2, r"m \* m % 16"),
+        (lambda: p % 2, r"server\.lookup.*m % 2"),
+        (lambda: p & 1, "m & 1"),
+        (lambda: x @ x, "integer multiples"),
+        (lambda: p[0], "decrypt it"),
+        (lambda: list(p), "decrypt it"),
+    ):
+        with pytest.raises(becalm.Unsupported, match=table):
+            f()
+    assert "1 bit," in repr(others[1].secret.encrypt_packed([1], bits=1))
+
+
+def test_no_argument_is_taken_in_silence(toy, others):
+    vectors, packed = others
+    service = becalm.cluster("https://127.0.0.1:1", token="0" * 64)
+    p = packed.secret.encrypt_packed([1, 2], bits=4)
+    ckks, x = becalm.ckks, toy.secret.encrypt([1, 2])
+    program = becalm.Program("toy_2_2")
+    program.output(program.input() + 1)
+    for f, text in (
+        (lambda: ckks.exp(bits="9"), "a number as bits"),
+        (lambda: ckks.approximate(np.exp, bits="8", domain=(0, 1)), "a number as bits"),
+        (lambda: toy.server.bootstrap(x, lambda m: m, progress=3), "a choice of progress"),
+        (lambda: vectors.secret.encrypt([1.0], level=True), "an integer as level"),
+        (lambda: vectors.secret.encrypt([]), "one number or more"),
+        (lambda: becalm.cluster("https://x", token=3), "a token"),
+        (lambda: becalm.cluster("ftp://x", token="0" * 64), "ftp://x with a token"),
+        (lambda: service.map(toy.server, program, x, folder="f"), "without a folder"),
+        (lambda: becalm.cluster(None), "got NoneType"),
+        (lambda: becalm.cluster(3), "got int"),
+        (lambda: becalm.cluster("local", workers=1).resume(None), "got NoneType"),
+        (lambda: becalm.circuit.parse(None), "a text"),
+        (lambda: program.input() + 1.5, "an integer"),
+        (lambda: becalm.uint(-8), "2 to 256 bits, got -8"),
+        (lambda: packed.server.lookup(p, lambda m: -1), "entries from 0 up, got -1"),
+        (lambda: toy.secret.encrypt(-1), "got a negative one;"),
+        (lambda: toy.server.bootstrap(x, [1, 2]), "got a table of 2 entries"),
+        (lambda: vectors.server.polynomial(vectors.secret.encrypt([1.0]), [1] * 5000), "this poly"),
+        # A warning of numpy would be an error here.
+        (lambda: ckks.approximate(np.log, domain=(-1, 1), bits=8), "finite"),
+    ):
+        with pytest.raises(becalm.BadInput, match=text):
+            f()
+    with pytest.raises(becalm.WrongKey, match=r"; make keys with rotations=\[3\]$"):
+        vectors.secret.encrypt([1.0]).rotate(3)
+
+
+def test_keys_are_made_where_nobody_reads_the_messages(monkeypatch):
+    class Closed:
+        def write(self, text):
+            raise BrokenPipeError
+
+        flush = isatty = lambda self: False
+
+    monkeypatch.setattr("sys.stderr", Closed())
+    secret, _ = becalm.keygen("toy_2_2", allow_insecure=True, progress=True)
+    assert secret.decrypt(secret.encrypt([1])).tolist() == [1]
+
+
 def test_arguments_of_another_type(toy):
     p = becalm.Program("toy_2_2")
     other = becalm.Program("toy_2_2").input()
@@ -277,7 +401,7 @@ def test_arguments_of_another_type(toy):
         toy.server.run(p)
     with pytest.raises(becalm.BadInput):
         toy.server.run(p, toy.secret.encrypt(1, message=8))
-    with pytest.raises(TypeError):
+    with pytest.raises(becalm.BadInput, match="round it"):
         a + 1.5
 
 

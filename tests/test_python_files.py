@@ -38,6 +38,32 @@ def test_ciphertexts_come_back_flat(toy, tmp_path):
     assert toy.secret.decrypt(back.reshape(2, 3)).tolist() == [[2, 3, 4], [5, 6, 7]]
 
 
+def test_a_secret_key_is_not_replaced_by_accident(toy, stranger, tmp_path):
+    ckks = [becalm.keygen("ckks_toy_12", bootstrap=None, allow_insecure=True, progress=False)]
+    ckks.append(becalm.keygen("ckks_toy_12", bootstrap=None, allow_insecure=True, progress=False))
+    path = tmp_path / "secret.becalm"
+    for keys, others in ((toy, stranger), ckks):
+        path.unlink(missing_ok=True)
+        keys.secret.save(path)
+        keys.secret.save(path)
+        for save in (
+            keys.secret.encrypt([1, 0]).save,
+            keys.server.save,
+            others.secret.save,
+            becalm.Program("toy_2_2").save,
+        ):
+            with pytest.raises(becalm.IoError, match="holds a secret key"):
+                save(path)
+        assert load(path).key_id == keys.secret.key_id
+        others.secret.save(path, overwrite=True)
+        assert load(path).key_id == others.secret.key_id
+
+
+def test_a_missing_file_of_keys_is_named(tmp_path):
+    with pytest.raises(becalm.IoError, match=r"wanted to read .*nofile, got .*; check the name"):
+        becalm.ckks.load_server(tmp_path / "nofile")
+
+
 def test_encrypted_tables_and_programs_come_back(toy, tmp_path):
     table_path, program_path = tmp_path / "table.becalm", tmp_path / "program.becalm"
     toy.secret.encrypt_table(lambda m: (m + 3) % P).save(table_path)

@@ -102,10 +102,10 @@ def test_operators_on_the_left_and_in_place(toy):
     assert toy.secret.decrypt(np.array([1, 1, 1]) + x).tolist() == [2, 3, 4]
     assert toy.secret.decrypt(np.int64(2) * x).tolist() == [2, 4, 6]
     assert toy.secret.decrypt(+x).tolist() == [1, 2, 3]
-    for wrong in (1.5, "1", None):
-        with pytest.raises(TypeError):
+    for wrong, error in ((1.5, becalm.BadInput), ("1", TypeError), (None, TypeError)):
+        with pytest.raises(error):
             x + wrong
-        with pytest.raises(TypeError):
+        with pytest.raises(error):
             wrong * x
 
 

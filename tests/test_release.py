@@ -1,4 +1,4 @@
-"""What publishers and containers use holds together: workflows, the Dockerfile, the devcontainer.
+"""Files of publishers and containers hold together: workflows, the Dockerfile, the devcontainer.
 None of them runs here. Every file, target and stage that they name exists all the same."""
 
 import json

@@ -29,6 +29,7 @@ from becalm import (
     _html,
     _native,
     _needs,
+    _packed,
     _public,
     _values,
     _vectors,
@@ -354,8 +355,8 @@ def load(
     -------
     object
         A key, ciphertexts, a table, a program or a server. Ciphertexts and integers come back flat:
-        `reshape` them. A ciphertext of CKKS comes back without its server: use `server.load`, or
-        `server.attach` afterwards.
+        `reshape` them. Ciphertexts and packed integers of CKKS come back without their server: use
+        `server.load`, or `server.attach` afterwards.
 
     Raises
     ------
@@ -414,7 +415,7 @@ def load(
     if kind == "becalm.rlwe":
         context = _vectors.context(name, bool(allow_insecure), count("load", "threads", threads))
         vector, real = _native.CkksCiphertext.load(context, path, most)
-        return ckks.Ciphertext(vector, None, real is True)
+        return _packed.of_file(vector, None, real is True)
     if kind == "becalm.ckks_program":
         return ckks.Program(_native.CkksProgram.load(os.fspath(path), bool(allow_insecure), most))
     remedy = "use a newer version of becalm"

@@ -25,6 +25,8 @@ class Array(_operators.Operators):
     """The shape of an array, and methods that only move elements; `_mapped` moves ciphertexts."""
 
     __slots__ = ()
+    #: Its name in an error of another class.
+    _what = "encrypted integers"
     _shape: tuple[int, ...]
 
     def _mapped(self: Self, f: Callable[[Ciphertext], Ciphertext]) -> Self:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from becalm import _native
 from becalm._function import Domain, Function, count_of, ends_of, real_of
 from becalm.errors import BadInput
@@ -55,7 +57,12 @@ def approximate(
     most = None if degree is None else count_of(op, "degree", degree)
     name = getattr(f, "__name__", type(f).__name__)
     name = "f" if name == "<lambda>" else str(name)
-    value = lambda x: float(f(x))  # noqa: E731 — numpy's functions give numpy's floats
+
+    def value(x: float) -> float:
+        # numpy warns of values that are not finite, which are refused by name.
+        with np.errstate(all="ignore"):
+            return float(f(x))
+
     return Function(
         _native.CkksFunction.approximate(name, value, ends_of(op, domain), wanted, most)
     )

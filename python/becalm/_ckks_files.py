@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from becalm import _native, _values
+from becalm._encrypts import PublicKey, SecretKey
 from becalm._files import of_kind
+from becalm._packed import PackedArray, of_file
 from becalm._sets import params, slots_of
 from becalm._threshold import KeyShare, PartialDecryption, of_bytes
 from becalm._vectors import Ciphertext, context
 from becalm.errors import BadFile
-
-if TYPE_CHECKING:
-    pass
-from becalm._encrypts import PublicKey, SecretKey
 
 
 def load_secret_key(
@@ -141,14 +139,14 @@ def from_bytes(
     allow_insecure: bool,
     limit: int | None,
     threads: int,
-) -> SecretKey | PublicKey | Ciphertext | KeyShare | PartialDecryption:
+) -> SecretKey | PublicKey | Ciphertext | PackedArray | KeyShare | PartialDecryption:
     """The object in the bytes of a CKKS file. A ciphertext comes without its server."""
     op = "from_bytes"
     most, count = _values.limit(op, limit), _values.count(op, "threads", threads)
     if kind == "becalm.rlwe":
         shared = context(name, bool(allow_insecure), count)
         native, real = _native.CkksCiphertext.from_bytes(shared, file, most)
-        return Ciphertext(native, None, real is True)
+        return of_file(native, None, real is True)
     own = _native.CkksContext(name, bool(allow_insecure), count)
     wide = params(own.name).slots
     if kind == "becalm.ckks_secret_key":

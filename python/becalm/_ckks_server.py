@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from becalm import _html, _native, _progress, _values
 from becalm._arithmetic import Matrix
 from becalm._ckks_program import Program, recorded
+from becalm._ckks_session import Sessions
 from becalm._computes import Computes, named
 from becalm._encrypts import SecretKey
 from becalm._files import of_kind
@@ -44,10 +45,9 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         "_context",
         "_keys",
         "_lock",
-        "_matrices",
         "_plan",
         "_recorded",
-        "_session",
+        "_sessions",
         "_strict",
         "_warned",
     )
@@ -61,10 +61,9 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
     ) -> None:
         self._plan = plan
         self._context = context
-        self._matrices = matrices
         self._keys = keys
         self._lock = Lock()
-        self._session: tuple[tuple[object, ...], _native.CkksSession] | None = None
+        self._sessions = Sessions(keys, matrices)
         self._recorded: dict[tuple[object, ...], Program] = {}
         self._strict = False
         self._warned = False
@@ -433,9 +432,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         return self._read(op, native, said, real)
 
     def _read(self, op: str, native: _native.CkksCiphertext, said: bool | None, real: bool) -> Any:
-        if native.integers:
-            return of_file(op, native, self, self.key_id)
-        return owned(op, Ciphertext(native, self, known_real(op, said, real)), self.key_id)
+        return owned(op, of_file(native, self, known_real(op, said, real)), self.key_id)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the keys to a file, for `load_server`, with a note of their purpose.
@@ -492,7 +489,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         if inputs[0].slots > self.slots:
             wanted, got = f"a ciphertext of at most {self.slots} slots", str(inputs[0].slots)
             raise BadInput("bootstrap", wanted, got, f"make keys with slots={got}")
-        session = self._session_for(
+        session = self._sessions.of(
             which,
             self._remedy(which[0], stage_count),
             lambda: staged(stage_count, lambda n: self._plan.record(which[0], n, values, times)),
@@ -560,42 +557,12 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         own = [[owned("run", x, self.key_id) for x in lane] for lane in lanes]
         known_real = [all(lane[i].real for lane in own) for i in range(len(inputs))]
         real = program._native.real(known_real)
-        session = self._session_of(program)
+        session = self._sessions.of_program(program._native, program.cost.diagonals)
         with _progress.shown(progress, "program", 1.0) as callback, named(""):
             made = session.run([[x._native for x in lane] for lane in own], callback)
         each = [[Ciphertext(y, self, r) for y, r in zip(lane, real, strict=True)] for lane in made]
         results = [list(column) if batch else column[0] for column in zip(*each, strict=True)]
         return results[0] if len(results) == 1 else tuple(results)
-
-    def _session_of(self, program: Program) -> _native.CkksSession:
-        """The session of the last run if it fits, or a new one for this program."""
-        if not program.cost.diagonals:
-            with named("make keys with needs=program.needs"):
-                return _native.CkksSession(self._keys, program._native, self._matrices)
-        with self._lock:
-            if self._session is None or not self._session[1].runs(program._native):
-                self._session = None
-                with named("make keys with needs=program.needs"):
-                    session = _native.CkksSession(self._keys, program._native, self._matrices)
-                self._session = (("program",), session)
-            return self._session[1]
-
-    def _session_for(
-        self, which: tuple[object, ...], remedy: str, record: Callable[[], _native.CkksProgram]
-    ) -> _native.CkksSession:
-        with self._lock:
-            last = self._session
-            if last is not None and last[0] == which:
-                return last[1]
-            program = record()
-            with named(remedy):
-                session = last[1].again(program) if last else None
-                if session is None:
-                    # Matrices of two bootstraps are never in memory together.
-                    self._session = last = None
-                    session = _native.CkksSession(self._keys, program, self._matrices)
-            self._session = (which, session)
-            return session
 
 
 SecretKey._serves = Server

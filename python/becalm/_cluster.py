@@ -22,7 +22,7 @@ from becalm._programs import Program
 from becalm._progress import Progress
 from becalm.errors import BadInput, DeviceError, Error, Interrupted, Unsupported
 
-#: What the folder of a job knows beside its manifest: how Python reads the results.
+#: The file beside the manifest of a job that says how Python reads the results.
 SAID = "python.json"
 #: The longest time between two looks for results.
 LOOK = 0.25
@@ -325,6 +325,9 @@ class Cluster:
         lanes = None if chunk == "auto" else _values.count("map", "chunk", chunk)
         recorded, inputs, said = _cluster_batch.prepared(server, program, batch)
         if self._service is not None:
+            if folder is not None:
+                remedy = "leave folder out: the service keeps the job"
+                raise BadInput("map", "a job without a folder", "a folder", remedy)
             return self._sent(server, (recorded, inputs, said), (lanes, share), progress)
         if folder is None and self._shared:
             folder = os.path.join(self._where, f"job-{os.urandom(8).hex()}")
@@ -399,7 +402,7 @@ class Cluster:
         >>> [secret.decrypt(y).tolist() for y in cluster.resume("begun", allow_insecure=True)]
         [[4, 2]]
         """
-        place = os.fspath(folder)
+        place = _values.path("resume", folder)
         if self._service is not None:
             remote = _native.RemoteJob.open(self._service, place.rsplit("/", 1)[-1])
             Program.from_bytes(remote.program(), allow_insecure=allow_insecure)
@@ -504,12 +507,15 @@ def cluster(
     >>> becalm.cluster("local", workers=2, threads=1)
     <becalm.Cluster: 2 processes of this machine>
     """
-    name = os.fspath(where)
+    name = _values.path("cluster", where)
     remote = name.startswith(("https://", "http://"))
     if remote != (token is not None):
         remedy = 'pass both: becalm.cluster("https://host:8443", token=…)'
-        got = "no token" if remote else "a token alone"
+        got = f"{name} without a token" if remote else f"{name} with a token"
         raise BadInput("cluster", "the address of a service, and its token", got, remedy)
+    if token is not None and not isinstance(token, str):
+        remedy = "pass the text that the keeper gave you"
+        raise BadInput("cluster", "a token", type(token).__name__, remedy)
     ray = name == "ray" or name.startswith("ray://")
     if not (name == "local" or ray or remote or os.path.isdir(name)):
         remedy = 'pass "local", "ray", "ray://…", "https://…", or make the folder first'

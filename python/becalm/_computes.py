@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar, overload
 
+import numpy as np
+
 from becalm import _native, _values
 from becalm._arithmetic import Matrix, chebyshev, paired
 from becalm._native_calls import Calls, Operand
@@ -357,7 +359,10 @@ class Computes(Generic[V, N]):
         """
         found, native = chebyshev(p), self._operand("polynomial", x)._native
         if native.level < found.depth and not self.lifts:
-            wanted = f"a ciphertext at level {found.depth} or above for degree {found.degree}"
+            # A series may end before coefficients that are too small to count.
+            whole = np.size(getattr(p, "coef", p)) == found.degree + 1
+            of = f"degree {found.degree}" if whole else "this polynomial"
+            wanted = f"a ciphertext at level {found.depth} or above for {of}"
             got, remedy = f"level {native.level}", f"{self._upwards()}, or lower the degree"
             raise BadInput("polynomial", wanted, got, remedy)
         return self._vector(self._calls.polynomial(native, *found), x.real)
@@ -435,7 +440,7 @@ def named(remedy: str) -> Iterator[None]:
         # A ciphertext of another secret key is not helped by keys that are made here.
         if e.missing is None or not remedy:
             raise
-        made = WrongKey(e.op, e.wanted, e.got, f"{remedy}; or {e.remedy}")
+        made = WrongKey(e.op, e.wanted, e.got, remedy)
         made.missing = e.missing
         raise made from None
     except OutOfMemory as e:

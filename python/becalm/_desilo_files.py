@@ -263,14 +263,14 @@ class Files:
 
         Examples
         --------
-        >>> engine.write_secret_key(secret_key, "secret.becalm")
-        >>> again = engine.read_secret_key("secret.becalm")
+        >>> engine.write_secret_key(secret_key, "own.becalm")
+        >>> again = engine.read_secret_key("own.becalm")
         >>> y = engine.encrypt([1, 2, 3, 4], secret_key)
         >>> engine.decrypt(y, again).round(2).tolist()
         [1.0, 2.0, 3.0, 4.0]
         """
         native = self._private("write_secret_key", secret_key)
-        native.save(_values.path("write_secret_key", file_path))
+        native.save(_values.path("write_secret_key", file_path), False)
 
     def read_secret_key(self, file_path: Path) -> SecretKey:
         """Reads the file of `write_secret_key`.
@@ -282,8 +282,8 @@ class Files:
 
         Examples
         --------
-        >>> engine.write_secret_key(secret_key, "secret.becalm")
-        >>> again = engine.read_secret_key("secret.becalm")
+        >>> engine.write_secret_key(secret_key, "own.becalm")
+        >>> again = engine.read_secret_key("own.becalm")
         >>> y = engine.encrypt([1, 2, 3, 4], secret_key)
         >>> engine.decrypt(y, again).round(2).tolist()
         [1.0, 2.0, 3.0, 4.0]

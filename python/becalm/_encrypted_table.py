@@ -6,13 +6,14 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from becalm import _html, _values
+from becalm._encrypted import Encrypted
 from becalm._native import Glwe, Params
 
 if TYPE_CHECKING:
     pass
 
 
-class EncryptedTable(_html.Shown):
+class EncryptedTable(Encrypted, _html.Shown):
     """A lookup table that the server does not learn; see `SecretKey.encrypt_table`.
 
     Examples
@@ -23,6 +24,8 @@ class EncryptedTable(_html.Shown):
     """
 
     __slots__ = ("_glwe",)
+    _what = "an encrypted table"
+    _branched = "compare with None: `table is not None`"
 
     def __init__(self, glwe: Glwe) -> None:
         self._glwe = glwe

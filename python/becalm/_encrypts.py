@@ -410,16 +410,23 @@ class SecretKey(_Encrypts):
         """
         return PublicKey(self._native.public_key(), self._levels, self._slots, self._server)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Writes the key to a file that only its owner can read, for `load_secret_key`.
+
+        Parameters
+        ----------
+        path
+            The file.
+        overwrite
+            Whether another secret key at this place is replaced. Otherwise it raises `IoError`.
 
         Examples
         --------
-        >>> secret.save("secret.becalm")
+        >>> secret.save("secret.becalm", overwrite=True)
         >>> becalm.load("secret.becalm", allow_insecure=True).key_id == secret.key_id
         True
         """
-        self._native.save(_values.path("save", path))
+        self._native.save(_values.path("save", path), bool(overwrite))
 
     def _save_with(self, server: Server, paths: tuple[str, str], overwrite: bool) -> None:
         self._native.save_with(server._keys, paths, server._plan.note(), overwrite)
@@ -453,9 +460,7 @@ class SecretKey(_Encrypts):
         most, file = _values.limit("load", limit), _values.path("load", path)
         with of_kind("load", file, "becalm.rlwe"):
             native, real = _native.CkksCiphertext.load(self._context, file, most)
-        if native.integers:
-            return of_file("load", native, self._server, self.key_id)
-        return owned("load", Ciphertext(native, self._server, real is True), self.key_id)
+        return owned("load", of_file(native, self._server, real is True), self.key_id)
 
     def to_bytes(self) -> bytes:
         """The file of `save` in memory, not encrypted: for a vault.

@@ -57,7 +57,7 @@ def keys_of(
 ) -> _native.CkksKeys:
     """The keys of a plan, made now."""
     if progress is not False and sys.stderr:
-        print(_announcement(priced(plan)), file=sys.stderr, flush=True)
+        _progress.say(_announcement(priced(plan)))
     with _progress.shown(progress, "keys", 0.0) as callback:
         return native.keys(plan.needs(), None, callback, plan.form, context)
 

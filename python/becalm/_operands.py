@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _html, _native, _numpy, _values
+from becalm._encrypted import Encrypted, refuse_encrypted
 from becalm._native_calls import Operand
 from becalm.errors import BadInput, Unsupported
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 def vector(op: str, values: npt.ArrayLike, slots: int, *, single: bool) -> tuple[bytes, bool]:
     """The bytes of a vector filled with zeros to `slots`, and whether it is real."""
+    refuse_encrypted(op, values)
     try:
         array = np.asarray(values)
     except (ValueError, TypeError) as e:
@@ -33,6 +35,8 @@ def vector(op: str, values: npt.ArrayLike, slots: int, *, single: bool) -> tuple
         raise BadInput(op, "numbers", f"values of type {array.dtype}", "convert them")
     if array.ndim > 1 or (array.ndim == 0 and not single):
         raise BadInput(op, "a vector", f"shape {array.shape}", "encrypt each row by itself")
+    if array.size == 0 and not single:
+        raise BadInput(op, "one number or more", "none", "pass some values")
     if array.size > slots:
         remedy = "split the vector, or make keys for more slots"
         raise BadInput(op, f"at most {slots} values", str(array.size), remedy)
@@ -160,7 +164,7 @@ N = TypeVar("N", bound=Operand)
 V = TypeVar("V", bound="Vector[Any]")
 
 
-class Vector(_html.Shown, Generic[N]):
+class Vector(Encrypted, _html.Shown, Generic[N]):
     """A vector of hidden numbers: `+`, `-`, `*` with others and with plain numbers.
 
     A product takes a level and rescales by itself; sums take none.
@@ -173,6 +177,8 @@ class Vector(_html.Shown, Generic[N]):
     """
 
     __slots__ = ("_native", "_real")
+    _what = "a vector of CKKS"
+    _compared = "use ckks.compare()(x, y), which approximates it, or decrypt it"
     _native: N
     _real: bool
 
@@ -290,17 +296,6 @@ class Vector(_html.Shown, Generic[N]):
     def __rtruediv__(self, other: Any) -> NoReturn:
         remedy = "use ckks.inverse(domain=(0.1, 1))(x), with the domain of your values"
         raise Unsupported("divide", "unencrypted numbers to divide by", "a ciphertext", remedy)
-
-    def __eq__(self, other: object) -> NoReturn:
-        remedy = "use ckks.compare()(x, y), which approximates it, or decrypt it"
-        raise Unsupported("compare", "unencrypted numbers", "a ciphertext", remedy)
-
-    __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__
-    __hash__ = object.__hash__
-
-    def __bool__(self) -> NoReturn:
-        remedy = "decrypt it; a program cannot branch on an encrypted value"
-        raise Unsupported("truth", "unencrypted numbers", "a ciphertext", remedy)
 
     def __float__(self) -> NoReturn:
         raise Unsupported("convert", "unencrypted numbers", "a ciphertext", "decrypt it first")
@@ -542,6 +537,8 @@ def at_level(op: str, level: Any, most: int) -> int:
     """A level that a user's ciphertext can have."""
     try:
         at = int(level.__index__())
+        if isinstance(level, bool):
+            raise AttributeError
     except AttributeError:
         got = type(level).__name__
         raise BadInput(op, "an integer as level", got, "pass an int") from None
@@ -555,6 +552,7 @@ def at_level(op: str, level: Any, most: int) -> int:
 
 def numbers(op: str, value: Any) -> npt.NDArray[Any]:
     """An array of floating-point numbers: in the integers of the user, −x would wrap around."""
+    refuse_encrypted(op, value)
     try:
         array = np.asarray(value)
     except (ValueError, TypeError) as e:

@@ -11,17 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _html, _native, _progress, _values
+from becalm._encrypted import ByTable
 from becalm._progress import Progress
+from becalm._vectors import Ciphertext
 from becalm.errors import BadInput, Unsupported, WrongKey
 
 if TYPE_CHECKING:
     from becalm._ckks_server import Server
+    from becalm._ckks_session import Sessions
 
 #: A table: a result for each integer, or a function of one.
 Entries = Callable[[int], int] | Sequence[int] | npt.NDArray[Any]
 
 
-class PackedArray(_html.Shown):
+class PackedArray(ByTable, _html.Shown):
     """Encrypted integers below 2^bits, of any shape. `SecretKey.encrypt_packed` makes them.
 
     Sums, differences and products with small integers that everybody knows are exact modulo
@@ -38,6 +41,8 @@ class PackedArray(_html.Shown):
     """
 
     __slots__ = ("_bits", "_parts", "_server", "_shape")
+    _what = "packed integers"
+    _compared = "decrypt them, or look the difference up: server.lookup(x - y, lambda d: d == 0)"
     #: numpy leaves its operators to this class.
     __array_ufunc__ = None
 
@@ -184,6 +189,19 @@ class PackedArray(_html.Shown):
 
     __rmul__ = __mul__
 
+    def _looked_up(self, formula: str) -> str:
+        return f"use server.lookup(x, lambda m: {formula.format(p=1 << self._bits)})"
+
+    def __getitem__(self, key: object) -> NoReturn:
+        raise self._apart()
+
+    def __iter__(self) -> NoReturn:
+        raise self._apart()
+
+    def _apart(self) -> Unsupported:
+        remedy = "decrypt it and take them there, or encrypt them in several arrays"
+        return Unsupported("index", "operations on all integers together", "places", remedy)
+
     def lookup(self, table: Entries, *, progress: Progress = None) -> PackedArray:
         """Each integer's entry in a table: `Server.lookup` of the server of this array.
 
@@ -269,7 +287,7 @@ class PackedArray(_html.Shown):
         ]
 
     def __repr__(self) -> str:
-        many = f"shape {self._shape}, {self._bits} bits"
+        many = f"shape {self._shape}, {self._bits} bit{'s' if self._bits > 1 else ''}"
         return f"<becalm.ckks.PackedArray, {many}, error at most 2^{np.log2(self.error):.1f}>"
 
     def __reduce__(self) -> NoReturn:
@@ -283,11 +301,7 @@ class LooksUp:
     __slots__ = ()
     _keys: _native.CkksKeys
     _plan: _native.CkksPlan
-
-    def _session_for(
-        self, which: tuple[object, ...], remedy: str, record: Callable[[], _native.CkksProgram]
-    ) -> _native.CkksSession:
-        raise NotImplementedError
+    _sessions: Sessions
 
     def lookup(self, x: PackedArray, table: Entries, *, progress: Progress = None) -> PackedArray:
         """Replaces each integer by its entry in a table.
@@ -358,7 +372,7 @@ class LooksUp:
             remedy = "use the server of the key it was encrypted with"
             raise WrongKey("look up", f"key {self._keys.key_id}", x.key_id, remedy)
         entries = tuple(tuple(_entries(table, x.bits)) for table in tables)
-        session = self._session_for(
+        session = self._sessions.of(
             ("tables", x.bits, entries),
             'make keys with kinds="table"',
             lambda: self._plan.tables(x.bits, entries),
@@ -390,12 +404,12 @@ def decrypted(native: _native.CkksSecretKey, x: PackedArray) -> npt.NDArray[np.u
 
 
 def of_file(
-    op: str, native: _native.CkksCiphertext, server: Server | None, key: str
-) -> PackedArray:
-    """An array of a file, under a key."""
-    if native.key_id != key:
-        raise WrongKey(op, f"key {key}", native.key_id, "use the key it was encrypted with")
-    return PackedArray([native], (_count(native),), server)
+    native: _native.CkksCiphertext, server: Server | None, real: bool
+) -> Ciphertext | PackedArray:
+    """The object that a file holds: the class that wrote it."""
+    if native.integers:
+        return PackedArray([native], (_count(native),), server)
+    return Ciphertext(native, server, real)
 
 
 def _count(part: _native.CkksCiphertext) -> int:
@@ -412,8 +426,11 @@ def _chunks(
 def _entries(table: Entries, bits: int) -> list[int]:
     given = [table(m) for m in range(1 << bits)] if callable(table) else table
     found = _values.integers("look up", given)
-    if found.ndim != 1 or (found.size and int(found.min()) < 0):
-        remedy = "a list of integers of 0 and above, or a function of one integer"
+    if found.ndim != 1:
+        remedy = "give a list of integers, or a function of one integer"
         raise BadInput("look up", f"{1 << bits} entries", f"the shape {found.shape}", remedy)
+    if found.size and int(found.min()) < 0:
+        remedy = f"take the entries modulo {1 << bits}"
+        raise BadInput("look up", "entries from 0 up", str(found.min()), remedy)
     entries: list[int] = found.tolist()
     return entries

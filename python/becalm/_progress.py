@@ -6,14 +6,24 @@ import importlib
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
+
+import numpy as np
+
+from becalm.errors import BadInput
 
 #: `None`: a bar if people are watching; `True`: a bar; `False`: none; or a function of steps done
 #: and steps in all, which stops the work by returning `False` or raising.
 Progress = bool | Callable[[int, int], object] | None
 
 WIDTH = 32
+
+
+def say(text: str, end: str = "\n") -> None:
+    """Writes to standard error. Where nobody can read it, the work that it tells of goes on."""
+    with suppress(OSError, ValueError):
+        print(text, end=end, file=sys.stderr, flush=True)
 
 
 class Bar:
@@ -33,7 +43,7 @@ class Bar:
         share = done / max(total, 1)
         full = int(share * WIDTH)
         line = f"{self.label} [{'#' * full}{'.' * (WIDTH - full)}] {share:4.0%}{self.left(share)}"
-        print(f"\r{line:<{self.drawn}}", end="", file=sys.stderr, flush=True)
+        say(f"\r{line:<{self.drawn}}", end="")
         self.drawn = len(line)
 
     def left(self, share: float) -> str:
@@ -45,7 +55,7 @@ class Bar:
     def end(self, whole: bool) -> None:
         """Leaves the line empty."""
         if self.drawn:
-            print(f"\r{'':<{self.drawn}}\r", end="", file=sys.stderr, flush=True)
+            say(f"\r{'':<{self.drawn}}\r", end="")
 
 
 class NotebookBar(Bar):
@@ -93,6 +103,9 @@ def shown(
     if callable(progress):
         yield progress
         return
+    if not (progress is None or isinstance(progress, (bool, np.bool_))):
+        remedy = "pass True, False or a function of the steps done and all steps"
+        raise BadInput(label, "a choice of progress", type(progress).__name__, remedy)
     notebook = in_notebook()
     if progress is False or (
         progress is None and not notebook and not (sys.stderr and sys.stderr.isatty())

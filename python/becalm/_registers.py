@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from becalm import _html, _native, _values
+from becalm._encrypted import Encrypted
 from becalm._values import TableSource
 from becalm.errors import BadInput
 
@@ -135,7 +136,7 @@ class Table(_html.Shown):
         )
 
 
-class Register:
+class Register(Encrypted):
     """A value of a program, not yet computed. `+`, `-` and integer `*` record instructions.
 
     Examples
@@ -147,6 +148,9 @@ class Register:
     """
 
     __slots__ = ("_index", "program")
+    _what = "a register of a program of TFHE"
+    _compared = "use program.lookup or lookup2 with a table that compares"
+    _branched = "compute both results, and choose one with program.mux"
 
     def __init__(self, program: TfheProgram, index: int) -> None:
         #: The program that it belongs to.
@@ -214,5 +218,6 @@ def _with_integer(value: Any, f: Callable[[int], Register]) -> Register:
     try:
         operator.index(value)
     except TypeError:
+        _values.not_whole("linear", value)
         return NotImplemented  # type: ignore[no-any-return]
     return f(integer(value))

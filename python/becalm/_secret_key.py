@@ -169,9 +169,8 @@ class SecretKey(_html.Shown):
         bound = space if below is None else _values.count("encrypt", "below", below)
         if array.size and (array < 0).any():
             at = np.argwhere(array < 0)[0].tolist()
-            raise BadInput(
-                "encrypt", "values from 0 up", f"a negative one at {at}", "take it modulo"
-            )
+            got = f"a negative one at {at}" if at else "a negative one"
+            raise BadInput("encrypt", "values from 0 up", got, "take it modulo")
         data = _values.to_bytes(array)
         if slot is not None:
             at = _values.count("encrypt", "slot", slot)
@@ -388,16 +387,23 @@ class SecretKey(_html.Shown):
             key = self._native.evaluation_key(callback)
         return Server(key, backend=machine, threads=threads)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Writes the key to a file that only its owner can read, for `becalm.load`.
+
+        Parameters
+        ----------
+        path
+            The file.
+        overwrite
+            Whether another secret key at this place is replaced. Otherwise it raises `IoError`.
 
         Examples
         --------
-        >>> secret.save("secret.becalm")
+        >>> secret.save("secret.becalm", overwrite=True)
         >>> becalm.load("secret.becalm", allow_insecure=True).key_id == secret.key_id
         True
         """
-        self._native.save(_values.path("save", path))
+        self._native.save(_values.path("save", path), bool(overwrite))
 
     def _save_with(self, server: Server, paths: tuple[str, str], overwrite: bool) -> None:
         self._native.save_with(server._key, paths, overwrite)

@@ -347,8 +347,8 @@ def load_key_share(
     Examples
     --------
     >>> share, _ = secret.split(parties=2, threshold=2)
-    >>> share.save("share.becalm")
-    >>> ckks.load_key_share("share.becalm", allow_insecure=True).parties
+    >>> share.save("first.becalm")
+    >>> ckks.load_key_share("first.becalm", allow_insecure=True).parties
     2
     """
     kind = "becalm.ckks_key_share"

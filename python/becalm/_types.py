@@ -198,6 +198,12 @@ class IntegerType(_html.Shown):
         return f"becalm.{self.name}", [("values", f"{low} to {high}"), ("dtype", self.dtype)]
 
 
+def _width(op: str, bits: Any) -> int:
+    if isinstance(bits, int) and bits < 0:
+        raise BadInput(op, "2 to 256 bits", str(bits), "choose a width in that range")
+    return _values.count(op, "bits", bits)
+
+
 def uint(bits: int) -> IntegerType:
     """Unsigned integers of 2 to 256 bits.
 
@@ -211,7 +217,7 @@ def uint(bits: int) -> IntegerType:
     >>> becalm.uint(16).max
     65535
     """
-    return IntegerType(f"uint{_values.count('uint', 'bits', bits)}")
+    return IntegerType(f"uint{_width('uint', bits)}")
 
 
 def int_(bits: int) -> IntegerType:
@@ -227,7 +233,7 @@ def int_(bits: int) -> IntegerType:
     >>> becalm.int_(16).min
     -32768
     """
-    return IntegerType(f"int{_values.count('int_', 'bits', bits)}")
+    return IntegerType(f"int{_width('int_', bits)}")
 
 
 #: Booleans.

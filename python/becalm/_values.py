@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import operator
 import os
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _native
+from becalm._encrypted import refuse_encrypted
 from becalm._native import Params
 from becalm.errors import BadInput, WrongParams
 
@@ -20,6 +22,7 @@ TableSource = Callable[[int], int] | Sequence[Any] | npt.NDArray[Any]
 
 def integers(op: str, value: Any) -> npt.NDArray[np.int64]:
     """An array of integers of 64 bits, or a refusal that does not tell the values."""
+    refuse_encrypted(op, value)
     try:
         array = np.asarray(value)
     except (ValueError, TypeError) as e:
@@ -92,6 +95,13 @@ def at_least_one(op: str, name: str, value: Any) -> int:
     return count(op, name, value)
 
 
+def not_whole(op: str, value: Any) -> None:
+    """Refuses a number that is none of the integers. Other objects may know what to do."""
+    if isinstance(value, numbers.Number):
+        remedy = "round it, and convert it with int()"
+        raise BadInput(op, "an integer", type(value).__name__, remedy)
+
+
 def count(op: str, name: str, value: Any) -> int:
     """An integer from 0 to 2^63 - 1, and no boolean."""
     if isinstance(value, bool):
@@ -111,8 +121,10 @@ def limit(op: str, value: Any) -> int | None:
 
 
 def real(op: str, name: str, value: Any) -> float:
-    """A number."""
+    """A number, and neither a text of one nor a boolean."""
     try:
+        if isinstance(value, (str, bytes, bytearray, bool)):
+            raise TypeError
         return float(value)
     except (TypeError, ValueError):
         raise BadInput(op, f"a number as {name}", repr(value), "pass a float") from None

@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -342,7 +342,15 @@ def _outside() -> int:
     return level
 
 
-def owned(op: str, x: Ciphertext, key_id: str) -> Ciphertext:
+class _Keyed(Protocol):
+    @property
+    def key_id(self) -> str: ...
+
+
+K = TypeVar("K", bound=_Keyed)
+
+
+def owned(op: str, x: K, key_id: str) -> K:
     """The ciphertext, if it is one of this key."""
     if x.key_id == key_id:
         return x

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from becalm import _html, _native, _operations, _public, _values
+from becalm._encrypted import Encrypted
 from becalm._native import Lwe, Params
 from becalm.ciphertext import Ciphertext
 from becalm.errors import BadFile, BadInput, Unsupported
@@ -26,7 +27,7 @@ BLOCK = 16
 MOST_BLOCKS = 1024
 
 
-class EncryptedBytes(_html.Shown):
+class EncryptedBytes(Encrypted, _html.Shown):
     """Bytes, encrypted bit by bit; slices and `+` are those of `bytes`.
 
     Examples
@@ -37,6 +38,7 @@ class EncryptedBytes(_html.Shown):
     """
 
     __slots__ = ("_bits",)
+    _what = "encrypted bytes"
 
     def __init__(self, bits: EncryptedBytes | Ciphertext | Lwe) -> None:
         self._bits = _bits_of(bits)
@@ -168,7 +170,7 @@ class EncryptedBytes(_html.Shown):
         return f"<becalm.EncryptedBytes, {len(self)} of them, {self.params.name}>"
 
 
-class AesKey(_html.Shown):
+class AesKey(Encrypted, _html.Shown):
     """A key of AES-128, encrypted by becalm; `aes128` makes it, `on(server)` says where it is used.
 
     It is saved, loaded and pickled like any ciphertext: only becalm's secret key can read it.

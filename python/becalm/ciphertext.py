@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _html, _native, _public, _values
+from becalm._encrypted import ByTable, refuse_encrypted, what_of
 from becalm._encrypted_table import EncryptedTable
 from becalm._native import Lwe, Params
 from becalm.errors import BadIndex, BadInput, Unsupported
@@ -25,7 +26,7 @@ __dir__ = _public.names(__all__)
 _INTEGERS = "for arithmetic on integers encrypt them as becalm.uint(8) or another width"
 
 
-class Ciphertext(_html.Shown):
+class Ciphertext(ByTable, _html.Shown):
     """An array of encrypted integers, of any shape, under one key.
 
     Sums, differences and integer multiples work lane by lane with numpy's broadcasting, with
@@ -42,6 +43,11 @@ class Ciphertext(_html.Shown):
     """
 
     __slots__ = ("_lwe", "_shape")
+    _what = "a ciphertext of TFHE"
+    _further = f"; {_INTEGERS}"
+    _branched = _compared = (
+        f"decrypt it, or compute a boolean with server.bootstrap or bootstrap2; {_INTEGERS}"
+    )
     #: numpy leaves `array + ciphertext` to the ciphertext.
     __array_ufunc__ = None
 
@@ -137,16 +143,9 @@ class Ciphertext(_html.Shown):
 
     __rmul__ = __mul__
 
-    def __pow__(self, other: object) -> NoReturn:
-        remedy = f"use server.bootstrap(x, lambda m: m * m % {self.message}); {_INTEGERS}"
-        raise Unsupported("compute", "sums and integer multiples", "another operator", remedy)
-
-    __rpow__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __pow__
-    __truediv__ = __rtruediv__ = __divmod__ = __rdivmod__ = __pow__
-    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __matmul__ = __rmatmul__ = __pow__
-
-    def __abs__(self) -> NoReturn:
-        self.__pow__(2)
+    def _looked_up(self, formula: str) -> str:
+        table = formula.format(p=self.message)
+        return f"use server.bootstrap(x, lambda m: {table}){self._further}"
 
     def __neg__(self) -> Ciphertext:
         return Ciphertext(self._lwe.scale(-1), self._shape)
@@ -334,15 +333,6 @@ class Ciphertext(_html.Shown):
         """Travels as the bytes of its file, which are checked as a file is."""
         return _restored, (self.to_bytes(), self._shape, self.params.kind != "standard")
 
-    def __eq__(self, other: object) -> NoReturn:
-        _refuse("compare")
-
-    __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__
-    __hash__ = object.__hash__
-
-    def __bool__(self) -> NoReturn:
-        _refuse("truth")
-
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise Unsupported("array", "unencrypted numbers", "a ciphertext", "decrypt it first")
 
@@ -490,22 +480,21 @@ def require(x: object, op: str) -> Ciphertext:
         remedy = "encrypt the value first"
         if got == "Integers":
             remedy = "its operators and methods compute on it: x + y, x.table(...)"
-        raise BadInput(op, "a ciphertext", got, remedy)
+        elif (what := what_of(x)) is not None:
+            got, remedy = what, "use the server of the keys that it was encrypted for"
+        raise BadInput(op, "a ciphertext of TFHE", got, remedy)
     return x
 
 
 def _constants(op: str, value: Any) -> npt.NDArray[np.int64] | None:
+    refuse_encrypted(op, value)
     if not isinstance(value, (list, tuple, np.ndarray)):
         try:
             operator.index(value)
         except TypeError:
+            _values.not_whole(op, value)
             return None
     return _values.integers(op, value)
-
-
-def _refuse(op: str) -> NoReturn:
-    remedy = f"decrypt it, or compute a boolean with server.bootstrap or bootstrap2; {_INTEGERS}"
-    raise Unsupported(op, "unencrypted values", "a ciphertext", remedy)
 
 
 def _restored(file: bytes, shape: tuple[int, ...], insecure: bool) -> Ciphertext:

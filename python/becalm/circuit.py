@@ -192,12 +192,19 @@ def parse(text: str) -> Circuit:
     Circuit
         The circuit.
 
+    Raises
+    ------
+    BadInput
+        For anything but a text, and for a text that is no circuit.
+
     Examples
     --------
     >>> both = ".model both\\n.inputs a b\\n.outputs c\\n.names a b c\\n11 1\\n.end\\n"
     >>> becalm.circuit.parse(both)(1, 1)
     1
     """
+    if not isinstance(text, str):
+        raise BadInput("circuit", "a text", type(text).__name__, "read the file as text")
     return Circuit(_native.Circuit.parse(text))
 
 
@@ -524,7 +531,7 @@ def _parameters(function: Callable[..., Any], count: int) -> list[str]:
         inspect.signature(function).bind(*range(count))
         kinds = inspect.signature(function).parameters.values()
     except TypeError as why:
-        wanted = f"a function of {count} arguments, one for each width"
+        wanted = f"a function of {count} argument{'s' if count != 1 else ''}, one for each width"
         raise BadInput("trace", wanted, str(why), "give a width for each argument") from None
     except ValueError:
         return [f"in{i}" for i in range(count)]

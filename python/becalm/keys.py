@@ -17,7 +17,7 @@ from becalm import (
 )
 from becalm._names import CkksName, TfheName
 from becalm._native import Params
-from becalm._progress import Progress
+from becalm._progress import Progress, say
 from becalm._secret_key import SecretKey
 from becalm.errors import BadInput
 from becalm.server import Server
@@ -175,6 +175,6 @@ def keygen(
     machine = _values.machine(backend, device, chosen)
     _needs.require_memory(chosen)
     if progress is not False and sys.stderr:
-        print(_needs.announcement(chosen), file=sys.stderr, flush=True)
+        say(_needs.announcement(chosen))
     secret = SecretKey.generate(chosen, allow_insecure=allow_insecure)
     return Keys(secret, secret.server(backend=machine, threads=threads, progress=progress))

@@ -24,7 +24,7 @@ module layer #(
   localparam TIMED = ACROSS ? 0 : LAYER - LOGT + 1;
   localparam BITS = TIMED < LAYER - GROUP ? TIMED : LAYER - GROUP;
   localparam LOGM = LOGN - LOGT;
-  // What the select bits of gl_shift add together when all are set.
+  // The sum of all select bits of gl_shift.
   localparam ALL = 96 - (96 >> BITS);
 
   wire [64*T-1:0] wide, met;

@@ -275,7 +275,6 @@ fn other(path: &Path, wanted: &str, what: &str, way: &str) -> anyhow::Error {
 
 /// The first bytes of a file.
 fn begins(path: &Path, count: u64) -> Result<Vec<u8>> {
-    let named = || path.display().to_string();
     if path.is_dir() {
         return Err(other(path, "a file", "a folder", "name a file in it"));
     }
@@ -285,8 +284,9 @@ fn begins(path: &Path, count: u64) -> Result<Vec<u8>> {
         return Err(other(path, "a file", "a pipe or a device", way));
     }
     let mut head = vec![];
-    let file = std::fs::File::open(path).with_context(named)?;
-    file.take(count).read_to_end(&mut head).with_context(named)?;
+    let unreadable = |e| becalm::Error::unreadable("circuit", path, &e);
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    file.take(count).read_to_end(&mut head).map_err(unreadable)?;
     Ok(head)
 }
 

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use becalm::backend::{self, Evaluator, TfheSetup, by_name};
 use becalm::cipher::file::{self, Kind, Limits, Trust};
 use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey, SlotKey, SlotKeyKind};
-use becalm::params::TfheParams;
+use becalm::params::{CkksParams, TfheParams};
 use becalm::program::rlwe::CkksProgram;
 use becalm::program::{Program, Reg};
 use becalm::tfhe::Table;
@@ -24,7 +24,7 @@ pub struct TrustArgs {
     allow_insecure: bool,
     /// Memory in bytes that ciphertexts or a program may take (1 GiB by default). A program takes 64 bytes for each byte of its
     /// file.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
 }
 
@@ -164,6 +164,12 @@ pub fn keygen(args: &KeygenArgs) -> Result<()> {
     if args.secret == args.evaluation {
         usage!("both keys would go to {}; name two files", args.secret.display());
     }
+    if CkksParams::named(&args.params).is_ok() {
+        let wanted = "a set of TFHE, or one of CKKS with tables such as ckks_table_4";
+        let remedy = "make the keys of other sets of CKKS in Python or Rust";
+        let got = format!("`{}`, a set of CKKS", args.params);
+        return Err(becalm::Error::wrong_params("keygen", wanted, got, remedy).into());
+    }
     let params = TfheParams::named(&args.params)?;
     let between = args.pack.iter().chain(args.slot_map.iter().skip(1).step_by(2));
     for path in [&args.secret, &args.evaluation].into_iter().chain(between) {
@@ -243,6 +249,12 @@ pub(crate) fn require_place(path: &Path, force: Force) -> Result<()> {
 /// Encrypts values.
 pub fn encrypt(args: &EncryptArgs) -> Result<()> {
     require_place(&args.out, args.force)?;
+    if programs::kind(&args.secret) == Some("becalm.ckks_secret_key") {
+        let (wanted, got) =
+            ("a secret key of TFHE", format!("{}, one of CKKS", args.secret.display()));
+        let remedy = "encrypt packed integers with --packed, or vectors in Python or Rust";
+        return Err(becalm::Error::bad_input("encrypt", wanted, got, remedy).into());
+    }
     let secret = read(&args.secret, |path| SecretKey::load(path, args.trust.trust()))?;
     let encoding = match args.modulus {
         Some(p) => Encoding::padded(p)?,

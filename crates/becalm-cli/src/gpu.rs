@@ -452,7 +452,7 @@ pub fn conclude(found: &Report, json: Option<&Path>) -> Result<()> {
         bail!("nothing was measured: {why}");
     }
     if let Some(what) = &found.unfinished {
-        eprintln!("becalm: not measured: {what}");
+        report::say(&format!("becalm: not measured: {what}"));
     }
     Ok(())
 }

@@ -206,6 +206,25 @@ fn usual_name() -> String {
     format!("{}-{}", if host.is_empty() { "worker" } else { &host }, std::process::id())
 }
 
+/// The message of a step of a worker, if it has one.
+fn told(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::Waiting => "waiting for chunks that others have claimed".to_string(),
+        Event::TakenOver(chunk) => {
+            format!("chunk {chunk}: taken over from a worker that gave no sign of life")
+        }
+        Event::Finished(chunk) => format!("chunk {chunk}: done"),
+        Event::Checked(chunk) => format!("chunk {chunk}: checked"),
+        Event::Failed { chunk, error } => format!("chunk {chunk}: FAILED: {error}"),
+        Event::Dropped(chunk) => format!("chunk {chunk}: another worker was first"),
+        Event::Differs { chunk, other } => {
+            format!("chunk {chunk}: DIFFERS from the results of {other}")
+        }
+        // A claim goes without saying. A later version of the library may tell of more.
+        _ => return None,
+    })
+}
+
 fn work(args: &WorkArgs) -> Result<()> {
     let job = Job::open(&args.job)?;
     let machine = job.machine(&args.machine.backend, args.machine.threads)?;
@@ -218,26 +237,17 @@ fn work(args: &WorkArgs) -> Result<()> {
     };
     let mut waiting = false;
     let tell = &mut |event: &Event| {
-        let line = match event {
-            Event::Claimed(_) => return,
-            // Told once, however often the worker looks.
-            Event::Waiting if waiting => return,
-            Event::Waiting => "waiting for chunks that others have claimed".to_string(),
-            Event::TakenOver(chunk) => {
-                format!("chunk {chunk}: taken over from a worker that gave no sign of life")
-            }
-            Event::Finished(chunk) => format!("chunk {chunk}: done"),
-            Event::Checked(chunk) => format!("chunk {chunk}: checked"),
-            Event::Failed { chunk, error } => format!("chunk {chunk}: FAILED: {error}"),
-            Event::Dropped(chunk) => format!("chunk {chunk}: another worker was first"),
-            Event::Differs { chunk, other } => {
-                format!("chunk {chunk}: DIFFERS from the results of {other}")
-            }
-            // A later version of the library may tell of more.
-            _ => return,
-        };
+        // Told once, however often the worker looks.
+        if waiting && matches!(event, Event::Waiting) {
+            return;
+        }
+        let Some(line) = told(event) else { return };
         waiting = matches!(event, Event::Waiting);
-        eprintln!("becalm: {}: {line}", worker.name);
+        report::say(&format!(
+            "becalm: {}: {}",
+            worker.name,
+            report::spoken(&line, "--backend cpu")
+        ));
     };
     let worked = job.work(machine.as_ref(), &worker, &unless_stopped, tell)?;
     if args.json {
@@ -293,7 +303,9 @@ fn status(args: &StatusArgs) -> Result<()> {
             .iter()
             .map(|(name, n)| ("left out", format!("{name}, for wrong results of chunk {n}"))),
     );
-    rows.extend(status.seconds_per_chunk.map(|s| ("a chunk takes", duration(s))));
+    // Records have milliseconds.
+    let each = |s: f64| if s < 1e-3 { "less than 1 ms".to_string() } else { duration(s) };
+    rows.extend(status.seconds_per_chunk.map(|s| ("a chunk takes", each(s))));
     rows.extend(status.lanes_per_second.map(|r| ("rate", format!("{r:.1} lanes a second"))));
     rows.extend(status.seconds_left.map(|s| ("time left", duration(s))));
     rows.extend(status.workers.iter().map(|(name, n)| ("worker", format!("{name}: {n} done"))));

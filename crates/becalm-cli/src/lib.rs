@@ -32,7 +32,7 @@ mod status;
 mod tables;
 mod threshold;
 
-use clap::{Parser, Subcommand};
+use clap::{ArgAction, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 
 /// Bootstrapping of fully homomorphic encryption.
@@ -59,7 +59,8 @@ enum Verb {
     Encrypt(files::EncryptArgs),
     /// Bootstrap ciphertexts through a table, or run a program of TFHE or CKKS, with an evaluation key.
     Eval(files::EvalArgs),
-    /// List functions of real numbers for CKKS, describe one, and write a program that computes it.
+    /// List functions of real numbers for CKKS, describe one, and write a program that computes it. Python or Rust makes the keys and
+    /// ciphertexts for it.
     Function(function::Args),
     /// A large batch as a folder that workers on several machines share.
     Job(job::Args),
@@ -85,6 +86,20 @@ enum Verb {
     Man(help::ManArgs),
 }
 
+/// The command. A number after an option may be negative: whether it may be so there, the option says and not the grammar.
+fn command() -> Command {
+    fn signed(command: Command) -> Command {
+        let own = command.mut_args(|arg| match arg.get_action() {
+            ArgAction::Set | ArgAction::Append if !arg.is_positional() => {
+                arg.allow_negative_numbers(true)
+            }
+            _ => arg,
+        });
+        own.mut_subcommands(signed)
+    }
+    signed(Cli::command())
+}
+
 /// Runs the command with the given arguments (the first is its name), and returns its exit status, which `--help` lists.
 pub fn main_with<I, T>(args: I) -> u8
 where
@@ -92,11 +107,12 @@ where
     T: Into<OsString> + Clone,
 {
     let words: Vec<OsString> = args.into_iter().map(Into::into).collect();
-    let cli = match Cli::try_parse_from(&words) {
+    let parsed = command().try_get_matches_from(&words).and_then(|m| Cli::from_arg_matches(&m));
+    let cli = match parsed {
         Ok(cli) => cli,
         // A wrong command line all the same: a script that forgot the verb must not go on.
         Err(_) if words.len() < 2 => {
-            eprintln!("{}", help::START);
+            report::say(help::START);
             return 2;
         }
         Err(e) => {
@@ -136,9 +152,9 @@ where
     match done {
         Ok(()) => 0,
         Err(e) => {
-            eprintln!("becalm: {}", report::spoken(&format!("{e:#}"), flag));
+            report::say(&format!("becalm: {}", report::spoken(&format!("{e:#}"), flag)));
             if let Some(becalm::Error::Insecure(_)) = e.downcast_ref() {
-                eprintln!("pass --allow-insecure to allow it");
+                report::say("pass --allow-insecure to allow it");
             }
             status::of(&e)
         }

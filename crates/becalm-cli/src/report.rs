@@ -29,6 +29,11 @@ pub fn print(text: &str) -> Result<()> {
     }
 }
 
+/// Writes a message to standard error. Where nobody can read it, the work that it tells of goes on.
+pub fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 /// Prints a value as JSON.
 ///
 /// # Errors
@@ -89,8 +94,16 @@ pub fn spoken(text: &str, flag: &str) -> String {
 /// Says why a GPU that is there was not taken.
 pub fn tell_fallback(evaluator: &Evaluator) {
     if let Some(Fallback { why, gpu: true }) = evaluator.fallback() {
-        eprintln!("becalm: computed on the CPU, not the GPU: {why}");
+        say(&format!("becalm: computed on the CPU, not the GPU: {why}"));
     }
+}
+
+/// Whether a cell of a table is a number, with its unit or without, or empty.
+fn is_number(cell: &str) -> bool {
+    let digits = cell.trim_start_matches(['−', '-', '+']);
+    let after = digits.trim_start_matches(|c: char| c.is_ascii_digit() || ".,".contains(c));
+    let unit = after.trim_start_matches('^');
+    cell.is_empty() || cell == "—" || after.len() < digits.len() && !unit.starts_with(['/', '('])
 }
 
 /// Rows under a head, columns as wide as they need; numbers to the right.
@@ -102,18 +115,20 @@ pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
             *w = (*w).max(wide(cell));
         }
     }
-    let line = |cells: Vec<&str>| {
-        let pad = |(c, w): (&str, &usize)| {
+    // A column has one side: the right one if all that stands in it are numbers.
+    let right = |i: usize| rows.iter().filter_map(|row| row.get(i)).all(|cell| is_number(cell));
+    let sides: Vec<bool> = (0..widths.len()).map(right).collect();
+    let line = |cells: Vec<&str>, head: bool| {
+        let pad = |((c, w), right): ((&str, &usize), &bool)| {
             let space = " ".repeat(w.saturating_sub(wide(c)));
-            let number = c.starts_with(|ch: char| ch.is_ascii_digit() || "−-+2^".contains(ch));
-            if number { format!("{space}{c}") } else { format!("{c}{space}") }
+            if *right && !head { format!("{space}{c}") } else { format!("{c}{space}") }
         };
-        let cells: Vec<String> = cells.into_iter().zip(&widths).map(pad).collect();
+        let cells: Vec<String> = cells.into_iter().zip(&widths).zip(&sides).map(pad).collect();
         cells.join("  ").trim_end().to_string()
     };
-    let mut lines = vec![line(head.to_vec())];
+    let mut lines = vec![line(head.to_vec(), true)];
     lines.push(widths.iter().map(|w| "─".repeat(*w)).collect::<Vec<_>>().join("  "));
-    lines.extend(rows.iter().map(|r| line(r.iter().map(String::as_str).collect())));
+    lines.extend(rows.iter().map(|r| line(r.iter().map(String::as_str).collect(), false)));
     lines.join("\n")
 }
 
@@ -222,6 +237,16 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[2], "a         1.5");
         assert_eq!(lines[3], "longer  10.25");
+    }
+
+    /// A text that begins as a number does not part its column.
+    #[test]
+    fn a_column_has_one_side() {
+        let rows = [["2^64", "-5", "1/x"], ["p", "12.5 ms", "|x|"]];
+        let text = table(&["modulus", "y", "f"], &rows.map(|row| row.map(String::from).to_vec()));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[2], "2^64          -5  1/x");
+        assert_eq!(lines[3], "p        12.5 ms  |x|");
     }
 
     #[test]

@@ -95,7 +95,9 @@ pub fn run(args: &Args) -> Result<()> {
         threads: args.threads,
         lease: Duration::from_secs_f64(args.lease),
         grace: Duration::from_secs_f64(args.grace),
-        tell: Arc::new(|line| eprintln!("becalm: {line}")),
+        tell: Arc::new(|line| {
+            report::say(&format!("becalm: {}", report::spoken(line, "--backend cpu")))
+        }),
         ..Config::new(&args.folder, Tokens::read(&args.tokens)?)
     })?;
     let address = format!("{scheme}://{}", service.address());

@@ -81,7 +81,7 @@ mod system {
     use std::mem::{MaybeUninit, zeroed};
     use std::sync::atomic::Ordering;
 
-    /// What signals did before; they do it again when this is dropped.
+    /// The actions of signals before. They are restored when this is dropped.
     pub(super) struct Before(Vec<(c_int, sigaction)>);
 
     extern "C" fn stop(signal: c_int) {

@@ -1,19 +1,14 @@
 //! Circuits that are long or ambiguous, as a user compiles them.
 #![cfg(unix)]
 
+mod harness;
+
+use harness::Folder;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-struct Folder(PathBuf);
-
 impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("becalm-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
     fn write(&self, name: &str, text: &str) {
         std::fs::write(self.0.join(name), text).unwrap();
     }
@@ -27,16 +22,9 @@ impl Folder {
         path
     }
 
-    fn run(&self, line: &str) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_becalm"));
-        command.current_dir(&self.0).env("BECALM_ABC", self.fake("abc"));
-        command.args(line.split_whitespace()).output().unwrap()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+    /// Runs the command with a tool for ABC that fails.
+    fn run_with_fake(&self, line: &str) -> Output {
+        self.command(line).env("BECALM_ABC", self.fake("abc")).output().unwrap()
     }
 }
 
@@ -56,7 +44,7 @@ fn long_chains_are_not_given_to_slow_scripts() {
     let slow = |gates: usize| {
         let folder = Folder::new("chain");
         folder.write("chain.txt", &chain(gates));
-        let out = folder.run("circuit cost chain.txt");
+        let out = folder.run_with_fake("circuit cost chain.txt");
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         let log = std::fs::read_to_string(folder.0.join("log")).unwrap();
         let work = |line: &str| line.matches("if -").count() + line.matches("; dch").count();
@@ -114,7 +102,7 @@ fn a_large_table_is_compiled_without_abc() {
     let rows: String = (0..1500).map(&mut row).collect();
     let text = format!(".inputs{inputs}\n.outputs y\n.names{inputs} y\n{rows}.end\n");
     folder.write("table.blif", &text);
-    let out = folder.run("circuit cost table.blif");
+    let out = folder.run_with_fake("circuit cost table.blif");
     let says = String::from_utf8_lossy(&out.stdout);
     assert!(says.contains("without ABC, because the circuit has"), "{says}");
     assert!(!folder.0.join("log").exists());
@@ -135,7 +123,7 @@ fn loops_are_named() {
         ),
     ] {
         folder.write("loop.blif", &blif(tables));
-        let out = folder.run("circuit cost loop.blif");
+        let out = folder.run_with_fake("circuit cost loop.blif");
         let says = String::from_utf8_lossy(&out.stderr);
         assert_eq!(out.status.code(), Some(3), "{says}");
         let place = format!("without a loop in line {line} of loop.blif, got {names}; take out");
@@ -145,7 +133,7 @@ fn loops_are_named() {
     for gates in ["2 1 2 1 2 AND\n", "2 1 3 1 2 AND\n2 1 2 0 3 AND\n"] {
         let count = gates.lines().count();
         folder.write("loop.txt", &format!("{count} {}\n2 1 1\n1 1\n{gates}", count + 2));
-        let out = folder.run("circuit cost loop.txt");
+        let out = folder.run_with_fake("circuit cost loop.txt");
         let says = String::from_utf8_lossy(&out.stderr);
         assert!(says.contains("before it is read in line 4 of loop.txt"), "{says}");
     }

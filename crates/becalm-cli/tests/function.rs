@@ -1,5 +1,7 @@
 //! Functions of real numbers for CKKS, as users list, describe and run them.
 
+mod harness;
+
 use becalm::apps::real::Named;
 use becalm::bootstrap::ckks::{KeyPlan, Kind, Wish};
 use becalm::cipher::CkksSecretKey;
@@ -7,49 +9,9 @@ use becalm::cipher::file::Trust;
 use becalm::ckks::Context;
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
-use serde_json::Value;
-use std::path::PathBuf;
-use std::process::{Command, Output};
+use harness::Folder;
 
 const SLOTS: usize = 64;
-
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("becalm-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn run(&self, line: &str) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_becalm"));
-        command.current_dir(&self.0).args(line.split_whitespace()).output().unwrap()
-    }
-
-    fn succeed(&self, line: &str) -> String {
-        let out = self.run(line);
-        assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr));
-        String::from_utf8(out.stdout).unwrap()
-    }
-
-    fn json(&self, line: &str) -> Value {
-        serde_json::from_str(&self.succeed(line)).unwrap()
-    }
-
-    fn refuse(&self, status: i32, line: &str) -> String {
-        let out = self.run(line);
-        let says = String::from_utf8(out.stderr).unwrap();
-        assert_eq!(out.status.code(), Some(status), "{line}: {says}");
-        says
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// The keys of a server in `server.becalm`, with a sparse bootstrap of few slots, and the secret.
 fn keys(f: &Folder) -> (Context, CkksSecretKey) {
@@ -122,7 +84,8 @@ fn functions_say_what_they_take_and_give() {
     assert!(f.succeed("inspect p").contains("2048 values"));
     // A file that is there stays.
     assert!(
-        f.refuse(4, "function exp --params ckks_toy_12 --allow-insecure -o p").contains("--force")
+        f.refuse_with(4, "function exp --params ckks_toy_12 --allow-insecure -o p")
+            .contains("--force")
     );
 }
 
@@ -143,7 +106,7 @@ fn wrong_requests_say_what_to_do() {
         (4, "function exp --evaluation text", "evaluation keys of CKKS"),
         (4, "function exp --evaluation nowhere", "nowhere"),
     ] {
-        let said = f.refuse(status, line);
+        let said = f.refuse_with(status, line);
         assert!(said.contains(says), "{line}: {said}");
     }
     assert!(!f.0.join("p").exists());

@@ -1,35 +1,9 @@
 //! Help for people: the first words, completions, manual pages, colours.
 
-use std::path::PathBuf;
-use std::process::{Command, Output};
+mod harness;
 
-/// A separate folder for each test, removed afterwards.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("becalm-help-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn run(&self, line: &str) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_becalm"));
-        command.current_dir(&self.0).args(line.split_whitespace()).output().unwrap()
-    }
-
-    fn succeed(&self, line: &str) -> String {
-        let out = self.run(line);
-        assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr));
-        String::from_utf8(out.stdout).unwrap()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use harness::Folder;
+use std::process::Command;
 
 /// The names of all verbs, from the list of `becalm help`.
 fn verbs(f: &Folder, of: &str) -> Vec<String> {

@@ -1,51 +1,19 @@
 //! `becalm job` as users run it: several processes on one folder, processes that are killed and stopped, and `becalm eval` beside it.
 #![cfg(unix)]
 
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+mod harness;
+
+use harness::{Folder, TABLE};
+use std::fs::File;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-const TABLE: &str = "1,2,5,10,1,10,5,2,1,2,5,10,1,10,5,2";
-
 impl Folder {
-    fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_becalm"));
-        command.current_dir(&self.0).args(line.split_whitespace());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
-    }
-
-    fn run(&self, line: &str) -> Output {
-        self.command(line).output().unwrap()
-    }
-
-    fn succeed(&self, line: &str) -> String {
-        let out = self.run(line);
-        assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr));
-        String::from_utf8(out.stdout).unwrap()
-    }
-
-    fn json(&self, line: &str) -> serde_json::Value {
-        serde_json::from_str(&self.succeed(line)).unwrap()
-    }
-
     fn worker(&self, name: &str, lease: &str) -> Child {
         let line = format!(
             "job work job --allow-insecure --threads 1 --name {name} --lease {lease} --json"
         );
-        self.command(&line).spawn().unwrap()
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        std::fs::read(self.0.join(name)).unwrap()
+        self.command(&line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
     /// Waits until a worker has begun: for minutes, as the machine may be busy.
@@ -67,16 +35,7 @@ fn finished(worker: Child) -> serde_json::Value {
 
 /// Keys, `lanes` ciphertexts, what `becalm eval` makes of them, and the same as a job.
 fn prepared(name: &str, lanes: usize, chunk: usize) -> Folder {
-    let path = std::env::temp_dir().join(format!("becalm-cli-job-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&path);
-    std::fs::create_dir_all(&path).unwrap();
-    let f = Folder(path);
-    f.succeed("keygen --params toy_2_2 --allow-insecure");
-    let values: Vec<String> = (0..lanes).map(|i| (i % 16).to_string()).collect();
-    f.succeed(&format!("encrypt --values {} -o x.becalm --allow-insecure", values.join(",")));
-    f.succeed(&format!(
-        "eval x.becalm --table {TABLE} -o whole.becalm --allow-insecure --backend cpu"
-    ));
+    let f = Folder::with_table(&format!("job-{name}"), lanes);
     let made = f.json(&format!(
         "job make job x.becalm --table {TABLE} --chunk {chunk} --allow-insecure --json"
     ));
@@ -163,6 +122,23 @@ fn a_worker_that_wakes_up_late_changes_nothing() {
         (&first["differing"], &second["differing"]),
         (&serde_json::json!([]), &serde_json::json!([]))
     );
+    collected(&f);
+}
+
+/// A worker outlives the pipe and the disk that its messages go to.
+#[test]
+fn a_worker_that_nobody_hears_goes_on() {
+    let f = prepared("unheard", 40, 10);
+    let (reader, closed) = std::io::pipe().unwrap();
+    drop(reader);
+    let line = "job work job --allow-insecure --backend cpu --once --json";
+    let out = f.command(line).stderr(closed).output().unwrap();
+    assert!(out.status.success(), "{:?}", out.status);
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let out = f.command(&line.replace("--once ", "")).stderr(full).output().unwrap();
+    assert!(out.status.success(), "{:?}", out.status);
+    let worked: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(worked["finished"], 3);
     collected(&f);
 }
 

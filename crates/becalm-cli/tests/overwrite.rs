@@ -1,37 +1,8 @@
 //! Every command that writes a file refuses one that exists, unless `--force` is given.
 
-use std::path::PathBuf;
-use std::process::{Command, Output};
+mod harness;
 
-struct Folder(PathBuf);
-
-impl Folder {
-    fn becalm(&self, line: &str) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_becalm"));
-        command.current_dir(&self.0).args(line.split_whitespace()).output().unwrap()
-    }
-
-    fn succeed(&self, line: &str) {
-        let out = self.becalm(line);
-        assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr));
-    }
-
-    fn refuse(&self, line: &str) -> String {
-        let out = self.becalm(line);
-        assert!(matches!(out.status.code(), Some(2..=6)), "{line}: {:?}", out.status);
-        String::from_utf8(out.stderr).unwrap()
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        std::fs::read(self.0.join(name)).unwrap()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use harness::Folder;
 
 /// A command that writes, and the name of the file.
 const WRITERS: [(&str, &str); 11] = [
@@ -50,9 +21,7 @@ const WRITERS: [(&str, &str); 11] = [
 
 #[test]
 fn a_file_that_exists_is_overwritten_only_by_force() {
-    let folder = std::env::temp_dir().join(format!("becalm-overwrite-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let folder = Folder(folder);
+    let folder = Folder::new("overwrite");
     let adder = include_bytes!("../../becalm/circuits/adder8.txt");
     std::fs::write(folder.0.join("adder8.txt"), adder).unwrap();
     for (line, name) in WRITERS {

@@ -1,46 +1,9 @@
 //! Packed integers as users run them: keys, a table and its results, with files between the commands or in one run.
 
-use serde_json::{Value, json};
-use std::path::PathBuf;
-use std::process::{Command, Output};
+mod harness;
 
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("becalm-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn run(&self, line: &str) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_becalm"));
-        command.current_dir(&self.0).args(line.split_whitespace()).output().unwrap()
-    }
-
-    fn succeed(&self, line: &str) -> String {
-        let out = self.run(line);
-        assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr));
-        String::from_utf8(out.stdout).unwrap()
-    }
-
-    fn json(&self, line: &str) -> Value {
-        serde_json::from_str(&self.succeed(line)).unwrap()
-    }
-
-    fn refuse(&self, status: i32, line: &str) -> String {
-        let out = self.run(line);
-        let says = String::from_utf8(out.stderr).unwrap();
-        assert_eq!(out.status.code(), Some(status), "{line}: {says}");
-        says
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use harness::Folder;
+use serde_json::json;
 
 const KEYGEN: &str = "keygen --params ckks_toy_table_4 --allow-insecure";
 const ENCRYPT: &str = "encrypt --packed --allow-insecure";
@@ -50,7 +13,7 @@ fn integers_are_looked_up_through_files() {
     let f = Folder::new("packed");
     let made = f.json(&format!("{KEYGEN} --json"));
     assert_eq!(made["params"], "ckks_toy_table_4");
-    assert!(f.refuse(4, KEYGEN).contains("--force"));
+    assert!(f.refuse_with(4, KEYGEN).contains("--force"));
     let says = f.json(&format!("{ENCRYPT} --bits 2 --values 3,1,2,0 -o x --json"));
     assert_eq!((&says["integers"], &says["bits"]), (&json!(4), &json!(2)));
     let found = f.json("inspect x --json");
@@ -84,28 +47,36 @@ fn a_run_checks_every_integer() {
         (&json!(3), &json!(0), &json!("table"))
     );
     assert!(f.succeed(run).contains("4096 checked, all right"));
-    f.refuse(3, &format!("{run} --values 16"));
-    f.refuse(3, &format!("{run} --table 1,2,3"));
-    f.refuse(2, &format!("{run} --kind regular"));
-    f.refuse(3, "run --params ckks_toy_table_4");
+    f.refuse_with(3, &format!("{run} --values 16"));
+    f.refuse_with(3, &format!("{run} --table 1,2,3"));
+    f.refuse_with(2, &format!("{run} --kind regular"));
+    f.refuse_with(3, "run --params ckks_toy_table_4");
 }
 
 #[test]
 fn wrong_calls_say_why() {
     let f = Folder::new("packed-wrong");
     f.succeed(KEYGEN);
-    f.refuse(2, &format!("{KEYGEN} --force --pack p"));
-    f.refuse(3, "encrypt --packed --values 1 -o x");
-    assert!(f.refuse(3, &format!("{ENCRYPT} --values 16 -o x")).contains("below 16"));
-    assert!(f.refuse(3, &format!("{ENCRYPT} --bits 9 --values 1 -o x")).contains("1 to 4 bits"));
-    f.refuse(2, "encrypt --bits 4 --values 1 -o x");
-    f.refuse(2, "encrypt --packed --modulus 4 --values 1 -o x");
+    f.refuse_with(2, &format!("{KEYGEN} --force --pack p"));
+    f.refuse_with(3, "encrypt --packed --values 1 -o x");
+    assert!(f.refuse_with(3, &format!("{ENCRYPT} --values 16 -o x")).contains("below 16"));
+    assert!(
+        f.refuse_with(3, &format!("{ENCRYPT} --bits 9 --values 1 -o x")).contains("1 to 4 bits")
+    );
+    f.refuse_with(2, "encrypt --bits 4 --values 1 -o x");
+    f.refuse_with(2, "encrypt --packed --modulus 4 --values 1 -o x");
     f.succeed(&format!("{ENCRYPT} --values 1 -o x"));
     let eval = |rest: &str| format!("eval x --allow-insecure -o y {rest}");
-    f.refuse(2, &eval(""));
-    assert!(f.refuse(3, &eval("--table 1,2,3")).contains("16 entries"));
-    assert!(f.refuse(3, "eval secret.becalm --table 1 -o y --allow-insecure").contains("--packed"));
-    let says = f.refuse(4, "encrypt --packed --values 1 -o secret.becalm --force --allow-insecure");
+    f.refuse_with(2, &eval(""));
+    assert!(f.refuse_with(3, &eval("--table 1,2,3")).contains("16 entries"));
+    assert!(
+        f.refuse_with(3, "eval secret.becalm --table 1 -o y --allow-insecure").contains("--packed")
+    );
+    let says =
+        f.refuse_with(4, "encrypt --packed --values 1 -o secret.becalm --force --allow-insecure");
     assert!(says.contains("holds a key"), "{says}");
-    f.refuse(4, "encrypt --packed --secret evaluation.becalm --values 1 -o w --allow-insecure");
+    f.refuse_with(
+        4,
+        "encrypt --packed --secret evaluation.becalm --values 1 -o w --allow-insecure",
+    );
 }

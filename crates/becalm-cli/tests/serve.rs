@@ -1,25 +1,19 @@
 //! `becalm serve` as its keeper runs it: processes that are killed, stopped and started again.
 #![cfg(unix)]
 
+mod harness;
+
 use becalm::cipher::Lwe;
 use becalm::cipher::file::Trust;
 use becalm::job::Parts;
 use becalm_serve::{Client, RemoteJob};
+use harness::{Folder, TABLE};
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
-const TABLE: &str = "1,2,5,10,1,10,5,2,1,2,5,10,1,10,5,2";
-
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// A service; it is killed when dropped.
 struct Served {
@@ -34,51 +28,25 @@ impl Drop for Served {
     }
 }
 
-impl Folder {
-    /// Keys, ciphertexts, what `becalm eval` makes of them, a program, and a file of tokens.
-    fn new(name: &str, lanes: usize) -> Folder {
-        let path =
-            std::env::temp_dir().join(format!("becalm-cli-serve-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        let f = Folder(path);
-        f.succeed("keygen --params toy_2_2 --allow-insecure");
-        let values: Vec<String> = (0..lanes).map(|i| (i % 16).to_string()).collect();
-        f.succeed(&format!("encrypt --values {} -o x.becalm --allow-insecure", values.join(",")));
-        f.succeed(&format!(
-            "eval x.becalm --table {TABLE} -o whole.becalm --allow-insecure --backend cpu"
-        ));
-        f.succeed(&format!("job make job x.becalm --table {TABLE} --allow-insecure"));
-        std::fs::write(f.0.join("tokens"), format!("alice {TOKEN}\n")).unwrap();
-        f.mode("tokens", "600");
-        f
-    }
+/// Keys, ciphertexts, their results, a program, and a file of tokens.
+fn prepared(name: &str, lanes: usize) -> Folder {
+    let f = Folder::with_table(&format!("serve-{name}"), lanes);
+    f.succeed(&format!("job make job x.becalm --table {TABLE} --allow-insecure"));
+    std::fs::write(f.0.join("tokens"), format!("alice {TOKEN}\n")).unwrap();
+    f.mode("tokens", "600");
+    f
+}
 
+impl Folder {
     fn mode(&self, name: &str, mode: &str) {
         assert!(Command::new("chmod").arg(mode).arg(self.0.join(name)).status().unwrap().success());
-    }
-
-    fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_becalm"));
-        command.current_dir(&self.0).args(line.split_whitespace());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
-    }
-
-    fn run(&self, line: &str) -> Output {
-        self.command(line).output().unwrap()
-    }
-
-    fn succeed(&self, line: &str) {
-        let out = self.run(line);
-        assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr));
     }
 
     fn serve(&self, more: &str) -> Served {
         let line = format!(
             "serve served --tokens tokens --allow-insecure --threads 1 --lease 1 --json {more}"
         );
-        let mut child = self.command(&line).stderr(Stdio::inherit()).spawn().unwrap();
+        let mut child = self.command(&line).stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut text = String::new();
         while !text.ends_with("}\n") {
@@ -114,7 +82,7 @@ impl Folder {
 /// The client is not told: it asks again until the service is back, and every job that it asked for is computed.
 #[test]
 fn a_service_that_is_killed_loses_nothing() {
-    let f = Folder::new("killed", 120);
+    let f = prepared("killed", 120);
     let served = f.serve("--listen 127.0.0.1:0");
     let port = served.address.rsplit(':').next().unwrap().to_string();
     let client = Client::new(&served.address, TOKEN, None).unwrap();
@@ -140,7 +108,7 @@ fn a_service_that_is_killed_loses_nothing() {
 
 #[test]
 fn a_service_that_is_stopped_gives_its_chunk_back_and_ends_well() {
-    let f = Folder::new("stopped", 400);
+    let f = prepared("stopped", 400);
     let mut served = f.serve("--listen 127.0.0.1:0");
     let job = Client::new(&served.address, TOKEN, None).unwrap().make(&f.parts(100), "").unwrap();
     let place = f.0.join("served/alice/jobs").join(job.id());
@@ -160,9 +128,19 @@ fn files(folder: &Path) -> usize {
     std::fs::read_dir(folder).map_or(0, Iterator::count)
 }
 
+/// Otherwise its jobs would wait for ever. Without workers of its own the machine is that of others.
+#[test]
+fn a_service_whose_machine_is_not_there_does_not_start() {
+    let f = prepared("machine", 1);
+    let line = "serve served --tokens tokens --listen 127.0.0.1:0 --backend cuda";
+    let out = f.command(line).env("CUDA_VISIBLE_DEVICES", "-1").output().unwrap();
+    assert_eq!(out.status.code(), Some(6), "{out:?}");
+    drop(f.serve("--listen 127.0.0.1:0 --backend cuda --workers 0"));
+}
+
 #[test]
 fn a_service_that_would_be_open_to_all_does_not_start() {
-    let f = Folder::new("open", 1);
+    let f = prepared("open", 1);
     let line = "serve served --tokens tokens --listen 0.0.0.0:0";
     let out = f.run(line);
     assert_eq!(out.status.code(), Some(3));

@@ -1,6 +1,9 @@
 //! The exit status of the command.
 
-use std::path::{Path, PathBuf};
+mod harness;
+
+use harness::Folder;
+use std::path::Path;
 use std::process::{Command, Output};
 
 fn run_in(folder: &Path, line: &str) -> Output {
@@ -34,11 +37,93 @@ fn the_exit_status_tells_the_kind_of_an_error() {
         let says = String::from_utf8_lossy(&out.stderr);
         assert_eq!(out.status.code(), Some(status), "{line}: {says}");
         if status == 4 {
-            assert!(says.contains("none.becalm: "), "{line} names no file: {says}");
+            assert!(says.contains("none.becalm"), "{line} names no file: {says}");
         }
     }
     let help = String::from_utf8(run("--help").stdout).unwrap();
     assert!(help.contains("Exit status") && help.contains("130 for Ctrl-C"), "{help}");
+}
+
+/// The status is that of the error where nobody can read the message.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_error_that_nobody_reads_keeps_its_status() {
+    for (status, line) in [(2, ""), (3, "keygen --params nope"), (3, "run --params toy_2_2")] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_becalm"));
+        let done = command.args(line.split_whitespace()).stderr(full).status().unwrap();
+        assert_eq!(done.code(), Some(status), "{line}");
+    }
+}
+
+/// A file that is not there is named in one way, whoever wanted it. The free space is no remedy.
+#[test]
+fn a_file_that_is_missing_is_named() {
+    let folder = Folder::new("missing");
+    folder.succeed("function exp -o program.becalm");
+    std::fs::write(folder.0.join("x.becalm"), "anything").unwrap();
+    for line in [
+        "circuit cost none",
+        "function exp --evaluation none",
+        "serve served --tokens none",
+        "decrypt --secret none x.becalm",
+        "inspect none",
+        "eval x.becalm --program program.becalm --evaluation none -o y.becalm --allow-insecure",
+    ] {
+        let says = folder.refuse_with(4, line);
+        let wanted =
+            "wanted to read none, got No such file or directory (os error 2); check the name";
+        assert!(says.trim_end().ends_with(wanted), "{line}: {says}");
+    }
+}
+
+/// Each message names the cause in the words of whoever typed the command, and a remedy that works.
+#[test]
+fn a_message_names_the_cause_and_a_remedy_that_works() {
+    let folder = Folder::new("remedies");
+    for line in [
+        "keygen --params toy_2_2 --allow-insecure",
+        "encrypt --values 1,2 -o x.becalm --allow-insecure",
+        "keygen --params ckks_toy_table_4 --allow-insecure --secret ckks --evaluation ckks_server",
+    ] {
+        folder.succeed(line);
+    }
+    for (status, line, says) in [
+        (
+            3,
+            "keygen --params ckks_regular",
+            "ckks_table_4, got `ckks_regular`, a set of CKKS; make",
+        ),
+        (3, "encrypt --secret ckks --values 1 -o y --allow-insecure", "with --packed"),
+        (3, "encrypt --secret ckks --packed --values 16 -o y --allow-insecure", "split larger"),
+        (
+            3,
+            "encrypt --secret ckks --packed --bits 3 --values 8 -o y --allow-insecure",
+            "use more bits",
+        ),
+        (
+            3,
+            "eval x.becalm --table 1,2,3 -o y --allow-insecure",
+            "wanted a table of 16 entries for values from 0 to 15, got a table of 3 entries",
+        ),
+        (
+            3,
+            "function argmax --size 4 --gap 2",
+            "argmax: wanted a gap of at least 6.0e-8 and below 1, got 2;",
+        ),
+        (3, "function compare --gap 0", "compare: wanted a gap"),
+        (3, "function sort --size 0", "got 0; choose a size in that range"),
+        (3, "function sort --size 5", "fill the vector"),
+        (3, "function inverse --domain=-1,1", "two ends a < b, above 0, got (-1, 1)"),
+        (3, "function sqrt --domain=-1,1", "two ends a < b, from 0 up"),
+        (3, "function Exp", "did you mean `exp`?"),
+        (3, "function exp --bits -3", "exp: wanted from 1 to 40 bits, got -3"),
+        (2, "serve served --tokens tokens --workers -1", "invalid value '-1'"),
+        (2, "serve served --tokens tokens --limit 0", "invalid value '0'"),
+    ] {
+        let said = folder.refuse_with(status, line);
+        assert!(said.contains(says), "{line}: {said}");
+    }
 }
 
 /// Wrong commands, and their exit status: a wrong command line, what does not fit, or a file.
@@ -107,17 +192,9 @@ const WRONG: &[(u8, &str)] = &[
     (4, "job status none"),
 ];
 
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// The folder that the wrong commands are run in.
 fn folder() -> Folder {
-    let folder = Folder(std::env::temp_dir().join(format!("becalm-wrong-{}", std::process::id())));
+    let folder = Folder::new("wrong");
     std::fs::create_dir_all(folder.0.join("folder")).unwrap();
     std::fs::write(folder.0.join("and.txt"), "1 3\n2 1 1\n1 1\n2 1 0 1 2 AND\n").unwrap();
     std::fs::write(folder.0.join("broken.txt"), "1 3\n2 1 1\n1 1\n2 1 0 7 2 AND\n").unwrap();
@@ -184,20 +261,17 @@ fn the_threads_of_ckks_are_those_of_its_machine() {
 /// The file that cannot be decrypted is named: one under another key, and one that is no key.
 #[test]
 fn a_file_that_cannot_be_decrypted_is_named() {
-    let folder = std::env::temp_dir().join(format!("becalm-status-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = Folder::new("decrypt");
     let keys = "keygen --params toy_1_1 --allow-insecure";
     for line in [
         keys,
         &format!("{keys} --secret other.becalm --evaluation e.becalm"),
         "encrypt --values 3,1 -o x.becalm --allow-insecure",
     ] {
-        assert!(run_in(&folder, line).status.success(), "{line}");
+        folder.succeed(line);
     }
     for secret in ["other.becalm", "x.becalm"] {
-        let out = run_in(&folder, &format!("decrypt x.becalm --secret {secret} --allow-insecure"));
-        let says = String::from_utf8_lossy(&out.stderr);
-        assert!(!out.status.success() && says.contains("x.becalm"), "{says}");
+        let says = folder.refuse(&format!("decrypt x.becalm --secret {secret} --allow-insecure"));
+        assert!(says.contains("x.becalm"), "{says}");
     }
-    std::fs::remove_dir_all(&folder).unwrap();
 }

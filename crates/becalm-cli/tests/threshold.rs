@@ -1,50 +1,17 @@
 //! A key of CKKS split among parties, and a decryption by a quorum, as users run them.
 
+mod harness;
+
 use becalm::cipher::file::Trust;
 use becalm::ckks::Context;
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
+use harness::Folder;
 use serde_json::Value;
-use std::path::PathBuf;
-use std::process::{Command, Output};
-
-struct Folder(PathBuf);
-
-impl Folder {
-    fn run(&self, line: &str) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_becalm"));
-        command.current_dir(&self.0).args(line.split_whitespace()).output().unwrap()
-    }
-
-    fn succeed(&self, line: &str) -> String {
-        let out = self.run(line);
-        assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr));
-        String::from_utf8(out.stdout).unwrap()
-    }
-
-    fn json(&self, line: &str) -> Value {
-        serde_json::from_str(&self.succeed(line)).unwrap()
-    }
-
-    fn refuse(&self, status: i32, line: &str) -> String {
-        let out = self.run(line);
-        let says = String::from_utf8(out.stderr).unwrap();
-        assert_eq!(out.status.code(), Some(status), "{line}: {says}");
-        says
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// A folder with a secret key, two ciphertexts under it and one under another key; the bound on the errors of the first.
 fn made(name: &str) -> (Folder, f64) {
-    let path = std::env::temp_dir().join(format!("becalm-{name}-{}", std::process::id()));
-    std::fs::create_dir_all(&path).unwrap();
-    let f = Folder(path);
+    let f = Folder::new(name);
     let context = Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap();
     let [secret, other] = [0; 2].map(|_| context.secret_key().unwrap());
     context.save_secret_key(&secret, f.0.join("secret.becalm")).unwrap();
@@ -95,20 +62,20 @@ fn a_quorum_decrypts_through_files() {
     part(3, "real.becalm", "r3");
     let values = f.json("threshold combine real.becalm r1 r3 --allow-insecure --json");
     assert!((number(&values[1]) + 0.25).abs() < within, "{values} within {within}");
-    assert!(f.refuse(3, "threshold combine x.becalm p1 --allow-insecure").contains("[1, 3]"));
+    assert!(f.refuse_with(3, "threshold combine x.becalm p1 --allow-insecure").contains("[1, 3]"));
     let damaged = std::fs::read(f.0.join("p3")).unwrap();
     std::fs::write(f.0.join("p3"), &damaged[..damaged.len() - 1]).unwrap();
-    assert!(f.refuse(4, "threshold combine x.becalm p1 p3 --allow-insecure").contains("p3"));
+    assert!(f.refuse_with(4, "threshold combine x.becalm p1 p3 --allow-insecure").contains("p3"));
 }
 
 #[test]
 fn what_gives_a_share_away_is_not_done() {
     let (f, worst) = made("threshold-refused");
     f.succeed(SPLIT);
-    assert!(f.refuse(4, SPLIT).contains("--force"));
-    f.refuse(2, "threshold split --threshold 2 -o t1 -o t1 --allow-insecure");
-    f.refuse(3, "threshold split --threshold 3 -o t1 -o t2 --allow-insecure");
-    f.refuse(3, "threshold split --threshold 2 -o t1 -o t2");
+    assert!(f.refuse_with(4, SPLIT).contains("--force"));
+    f.refuse_with(2, "threshold split --threshold 2 -o t1 -o t1 --allow-insecure");
+    f.refuse_with(3, "threshold split --threshold 3 -o t1 -o t2 --allow-insecure");
+    f.refuse_with(3, "threshold split --threshold 2 -o t1 -o t2");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -121,20 +88,22 @@ fn what_gives_a_share_away_is_not_done() {
         )
     };
     // Results of another computation, parties that are no quorum, and more bits than hide the error.
-    let says = f.refuse(3, &line("x.becalm", "low.becalm", "--quorum 1,2 -o p"));
+    let says = f.refuse_with(3, &line("x.becalm", "low.becalm", "--quorum 1,2 -o p"));
     assert!(says.contains("not the result of the same computation"), "{says}");
-    f.refuse(3, &line("foreign.becalm", "foreign.becalm", "--quorum 1,2 -o p"));
-    f.refuse(3, &line("x.becalm", "x.becalm", "--quorum 2,3 -o p"));
-    f.refuse(3, &line("x.becalm", "x.becalm", "--quorum 1,2 --bits 30 -o p"));
-    f.refuse(3, &line("x.becalm", "x.becalm", "--quorum 1,2 --bound 0.5 -o p"));
+    f.refuse_with(3, &line("foreign.becalm", "foreign.becalm", "--quorum 1,2 -o p"));
+    f.refuse_with(3, &line("x.becalm", "x.becalm", "--quorum 2,3 -o p"));
+    f.refuse_with(3, &line("x.becalm", "x.becalm", "--quorum 1,2 --bits 30 -o p"));
+    f.refuse_with(3, &line("x.becalm", "x.becalm", "--quorum 1,2 --bound 0.5 -o p"));
     // Keys stay, whatever is forced.
     for key in ["s1", "s2", "secret.becalm"] {
-        let says =
-            f.refuse(4, &line("x.becalm", "x.becalm", &format!("--quorum 1,2 --force -o {key}")));
+        let says = f.refuse_with(
+            4,
+            &line("x.becalm", "x.becalm", &format!("--quorum 1,2 --force -o {key}")),
+        );
         assert!(says.contains("holds a key"), "{says}");
     }
     let no_error = "threshold decrypt x.becalm --like x.becalm --quorum 1,2 --queries 4 -o p";
-    f.refuse(2, no_error);
+    f.refuse_with(2, no_error);
     assert!(!f.0.join("p").exists());
     let context = Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap();
     assert!(context.load_key_share(f.0.join("s1"), Trust::insecure()).is_ok());

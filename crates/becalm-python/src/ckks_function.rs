@@ -45,7 +45,7 @@ impl CkksFunction {
                 return Err(raise(Error::bad_input("approximate", wanted, got, remedy)));
             }
         };
-        // What the function raises reaches the caller as it is.
+        // An exception of the function reaches the caller as it is.
         let mut raised = None;
         let mut value = |x: f64| {
             f.call1((x,)).and_then(|y| y.extract::<f64>()).map_err(|e| {

@@ -179,8 +179,11 @@ impl CkksSecretKey {
     }
 
     /// Writes a file that only its owner can read.
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        brief(py, &self.0, |c| c.save_secret_key(&self.1, &path))
+    fn save(&self, py: Python<'_>, path: PathBuf, overwrite: bool) -> PyResult<()> {
+        brief(py, &self.0, |c| match overwrite {
+            true => replace_all(vec![c.secret_key_part(&self.1, &path)?], true),
+            false => c.save_secret_key(&self.1, &path),
+        })
     }
 
     /// The bytes of its file. Python wipes no memory: the caller has to guard them.

@@ -95,8 +95,11 @@ impl SecretKey {
     }
 
     /// Writes a file that only its owner can read.
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        detached(py, || self.0.save(&path))
+    fn save(&self, py: Python<'_>, path: PathBuf, overwrite: bool) -> PyResult<()> {
+        detached(py, || match overwrite {
+            true => file::replace_all(vec![self.0.part(&path)?], true),
+            false => self.0.save(&path),
+        })
     }
 
     /// Writes this key and an evaluation key made from it: both files or none.

@@ -1,7 +1,7 @@
 //! The jobs of a service as its process sees them. The folders are the truth: the board is made of them at the start.
 
 use crate::request::Request;
-use becalm::job::{Digest, Job, Queue};
+use becalm::job::{Digest, Failure, Job, Queue, Status};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,6 +21,8 @@ pub(crate) struct Entry {
     /// Workers of this process that are at it.
     pub(crate) workers: AtomicUsize,
     rest: Mutex<Option<Instant>>,
+    /// Why workers of this process cannot work on the job, if they cannot.
+    stopped: Mutex<Option<Failure>>,
     /// Whether a client has removed it.
     pub(crate) removed: AtomicBool,
 }
@@ -41,6 +43,7 @@ impl Entry {
             complete: AtomicBool::new(false),
             workers: AtomicUsize::new(0),
             rest: Mutex::new(None),
+            stopped: Mutex::new(None),
             removed: AtomicBool::new(false),
         }
     }
@@ -64,10 +67,41 @@ impl Entry {
         *locked(&self.rest) = Some(Instant::now() + REST);
     }
 
+    /// Notes whether a worker could work on the job, and if not why.
+    pub(crate) fn worked(&self, worker: &str, trouble: Option<String>) {
+        let mut stopped = locked(&self.stopped);
+        let times = stopped.as_ref().map_or(0, |failure| failure.times);
+        *stopped = trouble.map(|error| Failure::new(times + 1, worker, error));
+    }
+
+    /// The state of the job. Chunks that wait for workers of this process have failed if these cannot work on it.
+    pub(crate) fn status(&self) -> becalm::Result<Status> {
+        let stopped = locked(&self.stopped).clone();
+        match stopped {
+            Some(failure) => self.job.status_of_stopped(&failure),
+            None => self.job.status(),
+        }
+    }
+
+    /// Whether a chunk has no results and nobody is at it, because workers of this process cannot work on the job.
+    pub(crate) fn fails(&self, chunk: usize) -> becalm::Result<bool> {
+        let stopped = locked(&self.stopped).clone();
+        let status = stopped.map(|failure| self.job.status_of_stopped(&failure)).transpose()?;
+        Ok(status.is_some_and(|status| status.failed.contains_key(&chunk)))
+    }
+
     fn is_due(&self) -> bool {
         let resting = locked(&self.rest).is_some_and(|until| Instant::now() < until);
         !resting && !self.complete.load(Ordering::Relaxed) && !self.removed.load(Ordering::Relaxed)
     }
+}
+
+/// Jobs that are not finished, those that are, those of the first that workers cannot work on, and workers that have a job.
+pub(crate) struct Figures {
+    pub(crate) unfinished: u64,
+    pub(crate) finished: u64,
+    pub(crate) stopped: u64,
+    pub(crate) workers: u64,
 }
 
 /// The jobs, oldest first.
@@ -102,11 +136,16 @@ impl Board {
         Some(found)
     }
 
-    /// Jobs that are not finished, jobs that are, and workers that have one.
-    pub(crate) fn figures(&self) -> (u64, u64, u64) {
+    /// The numbers of jobs and workers now.
+    pub(crate) fn figures(&self) -> Figures {
         let jobs: Vec<Arc<Entry>> = locked(&self.0).clone();
-        let finished = jobs.iter().filter(|e| e.is_complete()).count() as u64;
-        let workers: usize = jobs.iter().map(|e| e.workers.load(Ordering::Relaxed)).sum();
-        (jobs.len() as u64 - finished, finished, workers as u64)
+        let (finished, unfinished): (Vec<_>, Vec<_>) = jobs.iter().partition(|e| e.is_complete());
+        let stopped = unfinished.iter().filter(|e| locked(&e.stopped).is_some()).count();
+        Figures {
+            unfinished: unfinished.len() as u64,
+            finished: finished.len() as u64,
+            stopped: stopped as u64,
+            workers: jobs.iter().map(|e| e.workers.load(Ordering::Relaxed) as u64).sum(),
+        }
     }
 }

@@ -30,7 +30,7 @@ const ASK: Duration = Duration::from_millis(50);
 /// Bytes of a file that are read at once.
 const PIECE: u64 = 1 << 18;
 
-/// What a request sends.
+/// The body of a request.
 #[derive(Clone, Copy)]
 pub(crate) enum Sent<'a> {
     Nothing,

@@ -158,7 +158,7 @@ impl Call<'_> {
             }
             Verb::Status => {
                 let entry = self.entry()?;
-                let status = blocking(self.state, move || entry.job.status()).await?;
+                let status = blocking(self.state, move || entry.status()).await?;
                 Ok(Answer::json(200, &status))
             }
             Verb::Chunk => self.chunk().await,
@@ -316,6 +316,8 @@ impl Call<'_> {
         let until = Instant::now() + Duration::from_secs_f64(wait);
         loop {
             let (entry, limit) = (entry.clone(), self.state.trust.limit);
+            let of = entry.clone();
+            let vain = blocking(self.state, move || of.fails(chunk));
             let read = blocking(self.state, move || results(&entry, chunk, limit));
             if let Some(body) = read.await? {
                 return Ok(Answer::of(200, BYTES, body));
@@ -325,7 +327,7 @@ impl Call<'_> {
                     Fault::new("io", "the results", "a service that ends", "ask again later");
                 return Err(fault.with(503).later(1.0));
             }
-            if Instant::now() >= until {
+            if Instant::now() >= until || vain.await? {
                 return Ok(Answer::empty(204));
             }
             sleep(LOOK).await;

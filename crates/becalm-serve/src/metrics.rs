@@ -1,7 +1,7 @@
 //! Figures for Prometheus.
 
 use crate::board::Board;
-use crate::routes::Verb;
+use crate::routes::{ROUTES, Verb};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,7 +36,8 @@ impl Metrics {
         head(&mut text, "requests_total", "counter", "Requests by route and status.");
         let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         for ((verb, status), count) in requests.iter() {
-            let route = verb.map_or("none".to_string(), |verb| format!("{verb:?}"));
+            let route = ROUTES.iter().find(|route| Some(route.verb) == *verb);
+            let route = route.map_or("other".into(), |r| format!("{} {}", r.method, r.path));
             let _ = writeln!(
                 text,
                 "becalm_requests_total{{route=\"{route}\",status=\"{status}\"}} {count}"
@@ -56,12 +57,17 @@ impl Metrics {
             head(&mut text, name, "counter", help);
             let _ = writeln!(text, "becalm_{name} {}", value.load(Ordering::Relaxed));
         }
-        let (unfinished, finished, workers) = board.figures();
+        let now = board.figures();
         let gauges = [
             ("connections", "Connections now.", self.connections.load(Ordering::Relaxed)),
-            ("jobs_unfinished", "Jobs that are not finished.", unfinished),
-            ("jobs_finished", "Jobs that are finished.", finished),
-            ("workers_busy", "Workers of this process that have a job.", workers),
+            ("jobs_unfinished", "Jobs that are not finished.", now.unfinished),
+            ("jobs_finished", "Jobs that are finished.", now.finished),
+            (
+                "jobs_stopped",
+                "Unfinished jobs that workers of this process cannot work on.",
+                now.stopped,
+            ),
+            ("workers_busy", "Workers of this process that have a job.", now.workers),
         ];
         for (name, help, value) in gauges {
             head(&mut text, name, "gauge", help);

@@ -4,7 +4,6 @@ use crate::GoOn;
 use crate::answer::Fault;
 use crate::client::{Client, Got, Sent};
 use crate::request::Request;
-use crate::store::io_error;
 use becalm::job::{Digest, Parts, Scheme};
 use becalm::{Error, Result};
 use serde::Deserialize;
@@ -103,7 +102,7 @@ impl Client {
 }
 
 fn digest_of(path: &Path) -> Result<Digest> {
-    let refused = |e: io::Error| io_error(path, &e);
+    let refused = |e: io::Error| Error::unreadable("serve", path, &e);
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(File::open(path).map_err(refused)?).map_err(refused)?;
     Ok(Digest(*hasher.finalize().as_bytes()))

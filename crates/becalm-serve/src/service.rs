@@ -6,6 +6,7 @@ use crate::state::{Config, State};
 use crate::store::io_error;
 use crate::transport::{Patient, Stream};
 use crate::{tls, work};
+use becalm::backend::with_threads;
 use becalm::{Error, Result};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -45,7 +46,8 @@ impl Service {
     /// Opens the folder and listens. Requests are answered once [`Service::run`] runs.
     ///
     /// # Errors
-    /// [`Error::BadInput`] for an address of other machines without TLS, and for limits that are none; [`Error::Io`] for a folder
+    /// [`Error::BadInput`] for an address of other machines without TLS, and for limits that are none; [`Error::Device`] for workers on
+    /// a machine that is not there; [`Error::Io`] for a folder
     /// that another service uses, and for errors of the operating system; [`Error::BadFile`] for a certificate or key that cannot be
     /// read.
     pub fn bind(config: Config) -> Result<Service> {
@@ -65,6 +67,10 @@ impl Service {
         {
             let (got, remedy) = (format!("{limits:?}"), "choose larger ones");
             return Err(Error::bad_input("serve", "a rate and connections above 0", got, remedy));
+        }
+        if config.workers > 0 {
+            // A machine that is not there would let every job wait.
+            drop(with_threads(&config.backend, config.threads)?);
         }
         let tls = config.tls.as_ref().map(|(chain, key)| tls::server(chain, key)).transpose()?;
         let refused = |e: &std::io::Error| io_error(&config.folder, e);

@@ -66,7 +66,7 @@ impl Config {
     }
 }
 
-/// What requests and workers share.
+/// State that requests and workers share.
 pub(crate) struct State {
     /// The folder, which no answer names.
     pub(crate) root_text: String,

@@ -15,8 +15,7 @@ use std::time::SystemTime;
 const PARTS: [&str; 4] = ["files", "incoming", "jobs", "requests"];
 
 pub(crate) fn io_error(path: &Path, e: &io::Error) -> Error {
-    let remedy = "check the free space, and what may be read and written there";
-    Error::io("serve", format!("to use {}", path.display()), e.to_string(), remedy)
+    Error::unwritable("serve", path, e)
 }
 
 /// The folder of a name.
@@ -66,7 +65,7 @@ impl Area {
     /// Entries of a part whose names begin with a prefix.
     fn list(&self, part: &str, prefix: &str) -> Result<Vec<(PathBuf, fs::Metadata)>> {
         let path = self.folder.join(part);
-        let refused = |e: io::Error| io_error(&path, &e);
+        let refused = |e: io::Error| Error::unreadable("serve", &path, &e);
         let mut found = vec![];
         for entry in fs::read_dir(&path).map_err(refused)? {
             let entry = entry.map_err(refused)?;
@@ -122,7 +121,7 @@ impl Area {
     pub(crate) fn read(&self, digest: Digest, limit: u64) -> Result<Vec<u8>> {
         let (path, mut bytes) = (self.file(digest), vec![]);
         let read = File::open(&path).and_then(|file| file.take(limit + 1).read_to_end(&mut bytes));
-        read.map_err(|e| io_error(&path, &e))?;
+        read.map_err(|e| Error::unreadable("serve", &path, &e))?;
         if bytes.len() as u64 > limit {
             let wanted = format!("a file of at most {limit} bytes");
             return Err(Error::bad_file("serve", wanted, "a longer one", "keep your own copy"));
@@ -185,7 +184,7 @@ impl Area {
     pub(crate) fn remove_job(&self, id: Digest) -> Result<()> {
         let (from, to) = (self.job(id), self.folder.join("jobs").join(format!(".gone-{id}")));
         fs::rename(&from, &to).map_err(|e| io_error(&from, &e))?;
-        // What stays of it goes at the next start.
+        // The next start removes what stays of it.
         let _ = fs::remove_dir_all(&to);
         let _ = fs::remove_file(self.request(id));
         Ok(())

@@ -27,10 +27,7 @@ impl Tokens {
     /// [`Error::Io`] for a file that cannot be read, or that others may read; as [`Tokens::parse`].
     pub fn read(path: impl AsRef<Path>) -> Result<Tokens> {
         let path = path.as_ref();
-        let wanted = format!("to read {}", path.display());
-        let refused = |e: std::io::Error| {
-            Error::io("serve", wanted.clone(), e.to_string(), "name a file of tokens")
-        };
+        let refused = |e: std::io::Error| Error::unreadable("serve", path, &e);
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
@@ -55,18 +52,24 @@ impl Tokens {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let bad = |wanted: &str| {
-                Error::bad_input("serve", wanted, format!("another line {}", number + 1), REMEDY)
+            let bad = |wanted: &str, got: &str| {
+                let wanted = format!("{wanted} in line {}", number + 1);
+                Error::bad_input("serve", wanted, got, REMEDY)
             };
-            let (name, token) = line.split_once(' ').ok_or_else(|| bad("a name and a token"))?;
+            let two = line.split_once(' ');
+            let (name, token) = two.ok_or_else(|| bad("a name and a token", "one word"))?;
             let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
             if !(1..=32).contains(&name.len()) || !name.chars().all(plain) {
-                return Err(bad("a name of 1 to 32 of a-z, 0-9 and -"));
+                return Err(bad("a name of 1 to 32 of a-z, 0-9 and -", "another name"));
             }
             let token = token.trim_start();
             let plain = token.chars().all(|c| c.is_ascii_graphic());
-            if !(SHORTEST..=LONGEST).contains(&token.len()) || !plain {
-                return Err(bad("a token of 32 to 256 printable characters"));
+            let wanted = "a token of 32 to 256 printable characters";
+            if !plain {
+                return Err(bad(wanted, "others"));
+            }
+            if !(SHORTEST..=LONGEST).contains(&token.len()) {
+                return Err(bad(wanted, &format!("{} characters", token.len())));
             }
             found.push((name.to_string(), blake3::hash(token.as_bytes())));
         }

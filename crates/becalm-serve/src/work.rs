@@ -5,6 +5,7 @@ use crate::state::State;
 use becalm::job::{Event, Worker};
 use becalm::{Progress, Result};
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -20,12 +21,19 @@ pub(crate) fn work(state: &Arc<State>, index: usize) {
             thread::sleep(LOOK);
             continue;
         };
-        if let Err(e) = at(state, &entry, index)
-            && !matches!(e, becalm::Error::Interrupted(_))
-        {
-            (state.tell)(&format!("job {}: {e}", entry.id));
+        let name = format!("{}-{index}", state.name);
+        // A worker outlives a fault of what it computes.
+        let worked = catch_unwind(AssertUnwindSafe(|| at(state, &entry, &name)));
+        let trouble = match worked {
+            Ok(Ok(()) | Err(becalm::Error::Interrupted(_))) => None,
+            Ok(Err(e)) => Some(e.to_string().replace(&state.root_text, "")),
+            Err(_) => Some("an internal error; please report it".to_string()),
+        };
+        if let Some(error) = &trouble {
+            (state.tell)(&format!("job {}: {error}", entry.id));
         }
-        // What is left now is for others, or has failed.
+        entry.worked(&name, trouble);
+        // The chunks that are left now are for others, or have failed.
         if !entry.is_complete() {
             entry.rest();
         }
@@ -33,13 +41,9 @@ pub(crate) fn work(state: &Arc<State>, index: usize) {
     }
 }
 
-fn at(state: &Arc<State>, entry: &Arc<Entry>, index: usize) -> Result<()> {
+fn at(state: &Arc<State>, entry: &Arc<Entry>, name: &str) -> Result<()> {
     let machine = entry.job.machine(&state.backend, state.threads)?;
-    let worker = Worker {
-        lease: state.lease,
-        trust: state.trust,
-        ..Worker::new(format!("{}-{index}", state.name))
-    };
+    let worker = Worker { lease: state.lease, trust: state.trust, ..Worker::new(name) };
     let progress: Progress =
         &|_, _| match state.stop.load(Ordering::Relaxed) || entry.removed.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),

@@ -1,22 +1,22 @@
 //! The service on this machine: jobs of both schemes, files and requests that are damaged or too many, tokens, secrets, restarts.
 
+#[path = "../../becalm/tests/jobs/mod.rs"]
+mod jobs;
+
 use becalm::UNWATCHED;
-use becalm::backend::{CkksSetup, Cpu, Evaluator};
+use becalm::backend::Cpu;
+use becalm::cipher::SecretKey;
 use becalm::cipher::file::{Kind, Trust};
-use becalm::cipher::{Lwe, SecretKey};
 use becalm::ckks::Context;
-use becalm::job::{Digest, Parts};
-use becalm::math::complex::Complex;
+use becalm::job::Digest;
 use becalm::params::{CkksParams, TfheParams};
-use becalm::program::Program;
-use becalm::program::rlwe::CkksProgram;
-use becalm::tfhe::Table;
 use becalm_serve::{Client, Config, GoOn, Limits, Service, Tokens};
+use jobs::{ckks_squares, folder, squares};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -24,21 +24,6 @@ use std::time::Duration;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const OTHER: &str = "fedcba9876543210fedcba9876543210";
-
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn folder(name: &str) -> Folder {
-    let path = std::env::temp_dir().join(format!("becalm-serve-{name}-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).unwrap();
-    Folder(path)
-}
 
 /// A service in a thread; it ends when dropped.
 struct Served {
@@ -104,39 +89,6 @@ fn stored(bytes: &[u8]) -> String {
     format!("/v1/files/{}", Digest::of(bytes))
 }
 
-/// A job of `lanes` squares in chunks of two, and the bytes that one machine makes of each chunk.
-fn squares(folder: &Path, lanes: u64) -> (Parts, Vec<Vec<u8>>) {
-    let secret = SecretKey::generate(TfheParams::named("toy_2_2_p").unwrap(), true).unwrap();
-    let keys = secret.evaluation_key().unwrap();
-    let x = secret.encrypt(&(0..lanes).map(|i| i % 16).collect::<Vec<_>>()).unwrap();
-    let mut program = Program::new(secret.params().clone());
-    let src = program.input_like(&x);
-    let squares: Vec<u64> = (0..16).map(|m| m * m % 16).collect();
-    let square = program.lookup(src, &Table::new(secret.params(), &squares).unwrap()).unwrap();
-    program.output(square).unwrap();
-    let (key_file, file) = (folder.join("evaluation.becalm"), folder.join("x.becalm"));
-    keys.save(&key_file).unwrap();
-    x.save(&file).unwrap();
-    let x = Lwe::load(&file, Trust::insecure()).unwrap();
-    let evaluator = Evaluator::new(&Cpu::new(1).unwrap(), &keys).unwrap();
-    let program = Arc::new(program);
-    let chunk = |from: usize| {
-        let part = x.slice(from..(from + 2).min(lanes as usize)).unwrap();
-        evaluator.run(&program, &[part.into()]).unwrap()[0].to_bytes().unwrap()
-    };
-    let wanted = (0..lanes as usize).step_by(2).map(chunk).collect();
-    let parts = Parts {
-        program: program.to_bytes().unwrap(),
-        keys: key_file,
-        slot_keys: vec![],
-        inputs: vec![file],
-        chunk: Some(2),
-        verify: 0.0,
-        trust: Trust::insecure(),
-    };
-    (parts, wanted)
-}
-
 fn files(folder: &Path) -> usize {
     fs::read_dir(folder).unwrap().count()
 }
@@ -144,7 +96,7 @@ fn files(folder: &Path) -> usize {
 #[test]
 fn jobs_of_tfhe_come_in_order_and_names_are_apart() {
     let f = folder("tfhe");
-    let (parts, wanted) = squares(&f.0, 7);
+    let (parts, wanted) = squares(&f.0, "toy_2_2_p", 7, 2);
     let served = serve(config(&f.0));
     let client = served.client(TOKEN);
     let job = client.make(&parts, "a note").unwrap();
@@ -165,7 +117,10 @@ fn jobs_of_tfhe_come_in_order_and_names_are_apart() {
     assert!(other.make(&parts, "a note").unwrap().wait(0).unwrap() == [wanted[0].clone()]);
     let (_, text) = served.get("/metrics", TOKEN);
     let text = String::from_utf8(text).unwrap();
-    assert!(text.contains("becalm_requests_total{route=\"PutJob\",status=\"201\"} 2"), "{text}");
+    assert!(
+        text.contains("becalm_requests_total{route=\"PUT /v1/jobs/{id}\",status=\"201\"} 2"),
+        "{text}"
+    );
     assert!(text.contains("# TYPE becalm_jobs_finished gauge"), "{text}");
     job.delete().unwrap();
     assert_eq!(
@@ -177,35 +132,30 @@ fn jobs_of_tfhe_come_in_order_and_names_are_apart() {
 #[test]
 fn jobs_of_ckks_make_the_bytes_of_one_machine() {
     let f = folder("ckks");
-    let context = Arc::new(Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap());
-    let mut program = CkksProgram::new(&context);
-    let x = program.input(2, 4).unwrap();
-    let square = program.multiply(x, x).unwrap();
-    program.output(square).unwrap();
-    let secret = context.secret_key().unwrap();
-    let made = Arc::new(context.keys(&secret, &program.needs()).unwrap());
-    let keys = f.0.join("keys");
-    context.write_keys(&made, fs::File::create(&keys).unwrap()).unwrap();
-    let evaluator = Evaluator::new(&Cpu::new(1).unwrap(), CkksSetup::new(&context, &made)).unwrap();
-    let program = Arc::new(program);
-    let (mut inputs, mut wanted) = (vec![], vec![]);
-    for lane in 0..3 {
-        let values = [0.5, -0.5, 0.25, f64::from(lane) / 4.0].map(Complex::from);
-        let path = f.0.join(format!("x{lane}"));
-        context.save_ciphertext(&context.encrypt(&values, 2, &secret).unwrap(), &path).unwrap();
-        let x = context.load_ciphertext(&path, Trust::insecure()).unwrap();
-        wanted.push(
-            context.ciphertext_to_bytes(&evaluator.run(&program, &[&x]).unwrap()[0]).unwrap(),
-        );
-        inputs.push(path);
-    }
-    let (trust, program) = (Trust::insecure(), program.to_bytes().unwrap());
-    let parts =
-        Parts { program, keys, slot_keys: vec![], inputs, chunk: Some(2), verify: 0.0, trust };
+    let (parts, wanted) = ckks_squares(&f.0, 3);
     let served = serve(config(&f.0));
     let job = served.client(TOKEN).make(&parts, "").unwrap();
     let got: Vec<Vec<u8>> = (0..2).flat_map(|chunk| job.wait(chunk).unwrap()).collect();
     assert!(got == wanted);
+}
+
+/// The client reads why nobody works, and so does the keeper.
+#[test]
+fn a_job_that_its_workers_cannot_do_fails() {
+    let f = folder("cannot");
+    let (parts, _) = ckks_squares(&f.0, 3);
+    let served = serve(Config { backend: "processor".into(), threads: 0, ..config(&f.0) });
+    let job = served.client(TOKEN).make(&parts, "").unwrap();
+    let failed = || job.status().unwrap()["failed"].as_object().unwrap().clone();
+    while failed().is_empty() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let failed = failed();
+    assert_eq!(failed.len(), job.chunks());
+    assert!(failed["0"]["error"].as_str().unwrap().contains("runs CKKS"), "{failed:?}");
+    let text = String::from_utf8(served.get("/metrics", TOKEN).1).unwrap();
+    assert!(text.contains("\nbecalm_jobs_stopped 1\n"), "{text}");
+    assert_eq!(job.wait(0).unwrap_err().kind(), "device");
 }
 
 /// The header of a file of this kind.
@@ -264,7 +214,7 @@ fn every_kind_of_secret_is_refused_and_never_kept() {
 #[test]
 fn damaged_bodies_are_refused_and_leave_nothing() {
     let f = folder("damaged");
-    let (parts, _) = squares(&f.0, 2);
+    let (parts, _) = squares(&f.0, "toy_2_2_p", 2, 2);
     let served = serve(Config { workers: 0, ..config(&f.0) });
     let x = fs::read(&parts.inputs[0]).unwrap();
     let place = stored(&x);
@@ -310,13 +260,13 @@ fn damaged_bodies_are_refused_and_leave_nothing() {
     let (status, said) =
         served.put(&format!("/v1/jobs/{}", Digest::of(body.as_bytes())), body.as_bytes());
     assert_eq!(status, 422, "{said}");
-    assert!(!said.to_string().contains("becalm-serve-damaged"), "{said}");
+    assert!(!said.to_string().contains("becalm-jobs-damaged"), "{said}");
 }
 
 #[test]
 fn limits_answer_413_and_429_and_lose_nothing() {
     let f = folder("limits");
-    let (parts, wanted) = squares(&f.0, 2);
+    let (parts, wanted) = squares(&f.0, "toy_2_2_p", 2, 2);
     let length = |path: &Path| fs::metadata(path).unwrap().len();
     let all = length(&parts.keys) + length(&parts.inputs[0]) + parts.program.len() as u64;
     let limits = Limits { file: all, files: 2 * all, queue: 1, rate: 1000.0, ..Limits::default() };
@@ -333,7 +283,7 @@ fn limits_answer_413_and_429_and_lose_nothing() {
         let place = f.0.join("served/alice/jobs").join(first.id());
         let refused = || {
             let text = String::from_utf8(served.get("/metrics", TOKEN).1).unwrap();
-            text.contains("route=\"PutJob\",status=\"429\"}")
+            text.contains("route=\"PUT /v1/jobs/{id}\",status=\"429\"}")
         };
         while !refused() {
             std::thread::sleep(Duration::from_millis(10));
@@ -396,7 +346,7 @@ fn the_description_is_that_of_the_routes() {
 #[test]
 fn a_service_that_starts_again_goes_on() {
     let f = folder("again");
-    let (parts, wanted) = squares(&f.0, 24);
+    let (parts, wanted) = squares(&f.0, "toy_2_2_p", 24, 2);
     let served = serve(config(&f.0));
     let refused = Service::bind(config(&f.0)).err().map(|e| e.kind());
     assert_eq!(refused, Some("io"), "one service to a folder");

@@ -2,6 +2,8 @@
 //! what to do about it. No secret ever enters a message.
 
 use std::fmt;
+use std::io;
+use std::path::Path;
 
 /// The details of every error: the operation, the expected value, the value that came, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,7 +106,7 @@ macro_rules! constructors {
             }
 
             /// The same error, saying where: most readers do not know the name of what they read.
-            pub(crate) fn at(mut self, place: &std::path::Path) -> Self {
+            pub(crate) fn at(mut self, place: &Path) -> Self {
                 let place = place.display().to_string();
                 match &mut self { $(Error::$variant(d) => if !d.wanted.contains(&place) && !d.got.contains(&place) {
                     d.got = format!("{}, in {place}", d.got);
@@ -147,4 +149,29 @@ constructors! {
     unsupported => Unsupported,
     /// The caller asked to stop.
     interrupted => Interrupted,
+}
+
+impl Error {
+    /// A file or folder that the operating system does not let this process read.
+    pub fn unreadable(op: &'static str, path: &Path, e: &io::Error) -> Self {
+        let remedy = match e.kind() {
+            io::ErrorKind::NotFound => "check the name",
+            io::ErrorKind::PermissionDenied => "check its permissions",
+            _ => "check that it is whole and can be read",
+        };
+        Error::io(op, format!("to read {}", path.display()), e.to_string(), remedy)
+    }
+
+    /// A file or folder that the operating system does not let this process write.
+    pub fn unwritable(op: &'static str, path: &Path, e: &io::Error) -> Self {
+        let remedy = match e.kind() {
+            io::ErrorKind::NotFound => "make its folder first",
+            io::ErrorKind::PermissionDenied => "check the permissions of its folder",
+            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => "choose another name",
+            io::ErrorKind::IsADirectory => "name a file in it",
+            io::ErrorKind::FileTooLarge => "raise the limit of file sizes (ulimit -f)",
+            _ => "check its folder and the free space",
+        };
+        Error::io(op, format!("to write {}", path.display()), e.to_string(), remedy)
+    }
 }

@@ -32,7 +32,7 @@ fn modules(src: &Path) -> BTreeMap<Module, Vec<Token>> {
         let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
         (module, source::tokens(code))
     };
-    let all = source::files(src);
+    let all = source::files(src, "rs");
     let tested = all.iter().map(|file| read(file));
     tested.filter(|(module, _)| !module.iter().any(|part| part == "tests")).collect()
 }

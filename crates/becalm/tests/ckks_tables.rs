@@ -277,6 +277,10 @@ fn wrong_calls_are_refused() {
     let other = Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap();
     let secret = other.secret_key().unwrap();
     assert_eq!(kind(other.encrypt_integers(&[1], 4, &secret).err()), Some("wrong_params"));
+    // Integers are no values in slots.
+    assert_eq!(kind(world.context.decrypt(&x, &world.secret).err()), Some("bad_input"));
+    let shared = world.context.decrypt_to_share(&x, &world.secret, 5.0, 10);
+    assert_eq!(kind(shared.err()), Some("bad_input"));
     let plan = |kinds: Vec<Kind>, name| {
         let wish = Wish { kinds, ..Wish::default() };
         kind(KeyPlan::new(CkksParams::named(name).unwrap(), &wish).err())

@@ -1,64 +1,21 @@
 //! Jobs as folders: results equal to one machine's, damage found, secrets refused, claims taken over, wrong results found.
 
-use becalm::backend::{CkksSetup, Cpu, Evaluator};
+mod jobs;
+
+use becalm::backend::Cpu;
 use becalm::cipher::file::{Kind, Trust};
-use becalm::cipher::{Lwe, SecretKey};
-use becalm::ckks::Context;
 use becalm::job::{Event, Job, Next, Parts, Queue, Runner, Worked, Worker};
-use becalm::math::complex::Complex;
-use becalm::params::{CkksParams, TfheParams};
-use becalm::program::Program;
-use becalm::program::rlwe::CkksProgram;
-use becalm::tfhe::Table;
 use becalm::{Error, Result, UNWATCHED};
+use jobs::{ckks_squares, folder, squares};
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn folder(name: &str) -> Folder {
-    let path = std::env::temp_dir().join(format!("becalm-job-{name}-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).unwrap();
-    Folder(path)
-}
-
 /// A job of `lanes` squares in chunks of two, and the bytes that one machine makes of them.
-fn prepared(folder: &Path, set: &str, lanes: u64) -> (Parts, Vec<u8>) {
-    let secret = SecretKey::generate(TfheParams::named(set).unwrap(), true).unwrap();
-    let keys = secret.evaluation_key().unwrap();
-    let x = secret.encrypt(&(0..lanes).map(|i| i % 16).collect::<Vec<_>>()).unwrap();
-    let mut program = Program::new(secret.params().clone());
-    let src = program.input_like(&x);
-    let squares: Vec<u64> = (0..16).map(|m| m * m % 16).collect();
-    let square = program.lookup(src, &Table::new(secret.params(), &squares).unwrap()).unwrap();
-    program.output(square).unwrap();
-    let (key_file, file) = (folder.join("evaluation.becalm"), folder.join("x.becalm"));
-    keys.save(&key_file).unwrap();
-    x.save(&file).unwrap();
-    let x = Lwe::load(&file, Trust::insecure()).unwrap();
-    let evaluator = Evaluator::new(&Cpu::new(1).unwrap(), &keys).unwrap();
-    let program = Arc::new(program);
-    let whole = evaluator.run(&program, &[x.into()]).unwrap()[0].to_bytes().unwrap();
-    let parts = Parts {
-        program: program.to_bytes().unwrap(),
-        keys: key_file,
-        slot_keys: vec![],
-        inputs: vec![file],
-        chunk: Some(2),
-        verify: 0.0,
-        trust: Trust::insecure(),
-    };
-    (parts, whole)
+fn prepared(folder: &Path, set: &str, lanes: usize) -> (Parts, Vec<u8>) {
+    let (parts, mut whole) = squares(folder, set, lanes, lanes);
+    (parts, whole.remove(0))
 }
 
 fn worker(name: &str, lease: u64) -> Worker {
@@ -112,38 +69,8 @@ fn workers_at_once_make_the_bytes_of_one_machine() {
 #[test]
 fn ckks_lanes_make_the_bytes_of_one_machine() {
     let f = folder("ckks");
-    let context = Arc::new(Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap());
-    let mut program = CkksProgram::new(&context);
-    let x = program.input(2, 4).unwrap();
-    let square = program.multiply(x, x).unwrap();
-    program.output(square).unwrap();
-    let secret = context.secret_key().unwrap();
-    let keys = Arc::new(context.keys(&secret, &program.needs()).unwrap());
-    let key_file = f.0.join("keys");
-    context.write_keys(&keys, fs::File::create(&key_file).unwrap()).unwrap();
-    let evaluator = Evaluator::new(&Cpu::new(1).unwrap(), CkksSetup::new(&context, &keys)).unwrap();
-    let program = Arc::new(program);
-    let (mut inputs, mut wanted) = (vec![], vec![]);
-    for lane in 0..3 {
-        let values = [0.5, -0.5, 0.25, f64::from(lane) / 4.0].map(Complex::from);
-        let x = context.encrypt(&values, 2, &secret).unwrap();
-        inputs.push(f.0.join(format!("x{lane}")));
-        context.save_ciphertext(&x, &inputs[lane as usize]).unwrap();
-        let x = context.load_ciphertext(&inputs[lane as usize], Trust::insecure()).unwrap();
-        let y = evaluator.run(&program, &[&x]).unwrap();
-        wanted.push(context.ciphertext_to_bytes(&y[0]).unwrap());
-    }
     let trust = Trust::insecure();
-    let program = program.to_bytes().unwrap();
-    let parts = Parts {
-        program,
-        keys: key_file,
-        slot_keys: vec![],
-        inputs,
-        chunk: Some(2),
-        verify: 0.0,
-        trust,
-    };
+    let (parts, wanted) = ckks_squares(&f.0, 3);
     let job = parts.make(f.0.join("job")).unwrap();
     assert_eq!((job.chunks(), job.files(), job.exact()), (2, 3, true));
     work(&job, &worker("a", 60_000)).unwrap();

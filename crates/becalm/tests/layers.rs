@@ -152,7 +152,7 @@ fn no_arrow_runs_back() {
     let lib = std::fs::read_to_string(src.join("lib.rs")).expect("src/lib.rs");
     let exports = exports(&source::tokens(&lib));
     let (mut wrong, mut files) = (Vec::new(), 0);
-    for file in source::files(&src) {
+    for file in source::files(&src, "rs") {
         let module = module_of(file.strip_prefix(&src).expect("a file below src"));
         if module != "lib" {
             let text = std::fs::read_to_string(&file).expect("a readable source");
@@ -170,7 +170,7 @@ fn parallel_loops_begin_in_one_place() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let all = ["becalm", "becalm-cli", "becalm-cuda", "becalm-python", "becalm-serve"];
     let files: Vec<_> =
-        all.iter().flat_map(|name| source::files(&crates.join(name).join("src"))).collect();
+        all.iter().flat_map(|name| source::files(&crates.join(name).join("src"), "rs")).collect();
     let naming = files.iter().filter(|file| {
         let text = std::fs::read_to_string(file).expect("a readable source");
         // Tests below the code may name rayon.

@@ -1,4 +1,5 @@
 //! Small files, small functions: at most 600 lines a file and 60 a function, in every crate of the workspace.
+//! Files of Python have at most 600 lines too.
 
 mod source;
 
@@ -51,7 +52,7 @@ fn sources() -> Vec<PathBuf> {
     let workspace = here.join("../../Cargo.toml").exists();
     let crates = if workspace { here.join("..") } else { here.to_path_buf() };
     let built = |p: &PathBuf| p.iter().any(|part| part == "target");
-    source::files(&crates).into_iter().filter(|p| !built(p)).collect()
+    source::files(&crates, "rs").into_iter().filter(|p| !built(p)).collect()
 }
 
 #[test]
@@ -76,6 +77,26 @@ fn files_and_functions_are_small() {
         "over {FILE_LINES} lines a file or {FUNCTION_LINES} a function:\n{}",
         large.join("\n")
     );
+}
+
+#[test]
+fn files_of_python_are_small() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    if !root.join("pyproject.toml").exists() {
+        return; // The crate stands alone.
+    }
+    let mut large = Vec::new();
+    for folder in ["bench", "packaging", "python", "rtl", "tests"] {
+        let files = source::files(&root.join(folder), "py");
+        assert!(!files.is_empty(), "no Python in {folder}");
+        for file in files {
+            let lines = std::fs::read_to_string(&file).expect("a readable file").lines().count();
+            if lines > FILE_LINES {
+                large.push(format!("{}: {lines} lines", file.display()));
+            }
+        }
+    }
+    assert!(large.is_empty(), "over {FILE_LINES} lines:\n{}", large.join("\n"));
 }
 
 #[test]

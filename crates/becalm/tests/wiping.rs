@@ -338,7 +338,7 @@ fn messages_and_keys_of_ckks_are_wiped() {
     clean("the key itself", &noise, || drop(secret));
 }
 
-/// What stands in the file of a share: the part that is not drawn, packed and as residues of the first word, and two seeds. `low` is at level 0. One
+/// The contents of the file of a share: the part that is not drawn, packed and as residues of the first word, and two seeds. `low` is at level 0. One
 /// of two seeds in a row of pairs of 36 bytes begins at a word.
 fn of_share(context: &Context, share: &KeyShare, low: &Rlwe) -> Vec<(&'static str, Look)> {
     let file = context.key_share_to_bytes(share).unwrap();

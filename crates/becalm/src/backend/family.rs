@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// A family of instructions: the programs that machines load, the words in their registers, and the keys that they open. The compiler
 /// holds together what belongs together: a program of one family on keys of the other is an error there.
 pub trait Family: Debug + Clone + Copy + Send + Sync + 'static {
-    /// What people call it.
+    /// The name that people read.
     const NAME: &'static str;
     /// An instruction.
     type Op: Operation;

@@ -1,4 +1,4 @@
-//! What may be written to and read from registers; and registers in host memory, shared by the backends that compute there: allocated
+//! Checks of what is written to and read from registers; and registers in host memory, shared by the backends that compute there: allocated
 //! when first written, freed when dead.
 
 use super::{Ckks, Family, Loaded, Tfhe};

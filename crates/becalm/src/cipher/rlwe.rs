@@ -65,6 +65,16 @@ pub struct Rlwe {
 }
 
 impl Rlwe {
+    /// Refuses packed integers, whose slots hold no values.
+    pub(crate) fn require_slots(&self, op: &'static str) -> Result<()> {
+        if self.integers.is_none() {
+            return Ok(());
+        }
+        let remedy =
+            "decrypt packed integers with `decrypt_integers`, or read the file with `load`";
+        Err(Error::bad_input(op, "values in slots", "packed integers", remedy))
+    }
+
     /// Name of the parameter set.
     pub fn params(&self) -> &'static str {
         self.params

@@ -21,7 +21,7 @@ static MADE: Mutex<Vec<Weak<Tables>>> = Mutex::new(vec![]);
 /// A CKKS parameter set made ready.
 pub struct Context(Arc<Tables>);
 
-/// What this processor computes with for a chain, at a level of its instructions.
+/// The tables of a chain for this processor, at a level of its instructions.
 struct Tables {
     chain: Arc<Chain>,
     ring: Ring,

@@ -196,9 +196,10 @@ impl Context {
     /// (Li–Micciancio 2021).
     ///
     /// # Errors
-    /// `WrongParams` for another set, `WrongKey` for another key.
+    /// `WrongParams` for another set, `WrongKey` for another key, `BadInput` for packed integers, whose slots hold no values.
     pub fn decrypt(&self, ciphertext: &Rlwe, secret: &CkksSecretKey) -> Result<Vec<Complex>> {
         self.check_key(ciphertext, secret)?;
+        ciphertext.require_slots("decrypt")?;
         let mut phase = self.phase(ciphertext, secret);
         let mut values = self.values(self.integers(&phase, ciphertext.level), ciphertext.scale);
         phase.zeroize();

@@ -128,7 +128,8 @@ impl Context {
     /// Writes a secret key to a file that only its owner can read.
     ///
     /// # Errors
-    /// `WrongParams` for a key of another set, `Io` when writing fails.
+    /// `WrongParams` for a key of another set, `Io` when writing fails, and for another secret key at `path`:
+    /// [`replace_all`](crate::cipher::file::replace_all) with [`Context::secret_key_part`] overwrites one.
     pub fn save_secret_key(&self, secret: &CkksSecretKey, path: impl AsRef<Path>) -> Result<()> {
         let digits = self.digits_of(secret)?;
         self.secret_draft(secret, &digits)?.save(path.as_ref(), true)

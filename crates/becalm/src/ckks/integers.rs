@@ -144,7 +144,11 @@ impl Context {
         }
         // No time depends on which value is too large.
         if values.iter().fold(0, |all, v| all | v >> bits) != 0 {
-            let (wanted, remedy) = (format!("integers below {}", 1u64 << bits), "use more bits");
+            let wanted = format!("integers below {}", 1u64 << bits);
+            let remedy = match self.check_integers(op, bits + 1) {
+                Ok(()) => "use more bits",
+                Err(_) => "split larger integers into digits",
+            };
             return Err(Error::bad_input(op, wanted, "a larger one", remedy));
         }
         let unit = self.step(0) / f64::from(1u32 << bits);

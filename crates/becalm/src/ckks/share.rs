@@ -109,6 +109,7 @@ impl Context {
         queries: u64,
     ) -> Result<Vec<Complex>> {
         let op = "decrypt to share";
+        ciphertext.require_slots(op)?;
         let numbers = 2 * ciphertext.slots;
         let most = || self.bits_shown(op, ciphertext, numbers, queries);
         check_precision(op, precision_bits, most)?;

@@ -310,6 +310,7 @@ impl Context {
         self.check_set(op, ciphertext.params)?;
         self.check_set(op, share.params)?;
         self.require_key(op, ciphertext, share.key)?;
+        ciphertext.require_slots(op)?;
         let quorum = share.quorum(op, quorum)?;
         let words = self.shared_words(op, ciphertext.level)?;
         share::check_precision(op, precision_bits, || {

@@ -78,13 +78,13 @@ pub(crate) fn is_keys(head: &[u8]) -> bool {
 
 /// The claims of a file of evaluation keys; none for another kind of file.
 pub(crate) fn claims(path: &Path) -> Result<Option<Claims>> {
-    let mut file = File::open(path).map_err(unreadable)?;
+    let mut file = File::open(path).map_err(unreadable(path))?;
     let mut magic = [0; MAGIC.len()];
     if file.read_exact(&mut magic).is_err() || !is_keys(&magic) {
         return Ok(None);
     }
-    file.rewind().map_err(unreadable)?;
-    let bytes = file.metadata().map_err(unreadable)?.len();
+    file.rewind().map_err(unreadable(path))?;
+    let bytes = file.metadata().map_err(unreadable(path))?.len();
     let mut input = Hashed { inner: BufReader::new(file), digest: blake3::Hasher::new() };
     let (header, note, at) = input.header()?;
     let keys: Vec<_> = header.switches.iter().map(|(p, _, l, _)| (*p, *l as usize)).collect();
@@ -98,13 +98,14 @@ pub(crate) fn claims(path: &Path) -> Result<Option<Claims>> {
 
 /// A file to be read from the front, and its length if it has one: a pipe has none.
 fn opened(path: &Path) -> Result<(BufReader<File>, Option<u64>)> {
-    let file = File::open(path).map_err(unreadable)?;
-    let found = file.metadata().map_err(unreadable)?;
+    let file = File::open(path).map_err(unreadable(path))?;
+    let found = file.metadata().map_err(unreadable(path))?;
     Ok((BufReader::with_capacity(1 << 20, file), found.is_file().then_some(found.len())))
 }
 
-fn unreadable(e: std::io::Error) -> Error {
-    Error::io("read keys", "to read", e.to_string(), "check the name and the permissions")
+/// The error of a file that cannot be read.
+fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> Error {
+    move |e| Error::unreadable("read keys", path, &e)
 }
 
 fn broken(got: impl Into<String>) -> Error {
@@ -373,10 +374,11 @@ impl Context {
     /// # Errors
     /// As [`Context::read_keys`], and `Io`.
     pub fn open_keys(&self, path: impl AsRef<Path>) -> Result<CkksKeys> {
-        let file = File::open(path).map_err(unreadable)?;
-        let length = file.metadata().map_err(unreadable)?.len();
-        let again = file.try_clone().map_err(unreadable)?;
-        let file = Arc::new(KeyFile::new(file).map_err(unreadable)?);
+        let path = path.as_ref();
+        let file = File::open(path).map_err(unreadable(path))?;
+        let length = file.metadata().map_err(unreadable(path))?.len();
+        let again = file.try_clone().map_err(unreadable(path))?;
+        let file = Arc::new(KeyFile::new(file).map_err(unreadable(path))?);
         let mut input = Hashed { inner: BufReader::new(again), digest: blake3::Hasher::new() };
         let (header, mut at) = self.read_header(&mut input)?;
         self.check_length(&header, at, Some(length))?;

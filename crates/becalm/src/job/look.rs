@@ -19,8 +19,15 @@ pub struct Failure {
     pub times: usize,
     /// The worker on which it failed.
     pub worker: String,
-    /// What was wrong there.
+    /// The error there.
     pub error: String,
+}
+
+impl Failure {
+    /// A failure on a worker.
+    pub fn new(times: usize, worker: impl Into<String>, error: impl Into<String>) -> Failure {
+        Failure { times, worker: worker.into(), error: error.into() }
+    }
 }
 
 /// The state of a job.
@@ -107,6 +114,21 @@ impl Job {
             workers,
             claims: open.iter().map(name).collect(),
         })
+    }
+
+    /// The state of a job that workers of this process cannot work on: chunks that nobody has done or claimed failed in this way too.
+    ///
+    /// # Errors
+    /// As [`Job::status`].
+    pub fn status_of_stopped(&self, failure: &Failure) -> Result<Status> {
+        let mut status = self.status()?;
+        let done = self.chunks_in("out")?;
+        let free = |chunk: &usize| !done.contains(chunk) && !status.claims.contains_key(chunk);
+        let left: Vec<usize> = (0..self.chunks()).filter(free).collect();
+        for chunk in left {
+            status.failed.entry(chunk).or_insert_with(|| failure.clone());
+        }
+        Ok(status)
     }
 
     fn failures(&self, done: &BTreeSet<usize>) -> Result<BTreeMap<usize, Failure>> {

@@ -48,7 +48,7 @@ impl Loan {
     }
 }
 
-/// What a worker is to do next.
+/// The next step of a worker.
 #[non_exhaustive]
 pub enum Next {
     /// A chunk is to be computed.

@@ -35,7 +35,7 @@ pub enum Event {
     Failed {
         /// The chunk.
         chunk: usize,
-        /// What is wrong.
+        /// The error.
         error: String,
     },
     /// As [`Event::Checked`], but the results differ though they are of one class of arithmetic. Once most workers agree, the others

@@ -197,6 +197,14 @@ impl CkksParams {
     }
 }
 
+/// The beginning of a remedy that offers the nearest of some names; empty where none is near.
+pub(crate) fn near<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
+    let name = name.to_lowercase();
+    let near = names.min_by_key(|known| edits(&name, known));
+    let near = near.filter(|known| 3 * edits(&name, known) <= name.chars().count());
+    near.map_or(String::new(), |known| format!("did you mean `{known}`? Or "))
+}
+
 /// Refuses a name that no set of CKKS has, with those there are. Toys are offered to who asks for a toy.
 fn unknown_of_ckks(name: &str) -> Error {
     let names = CkksParams::all().iter().map(|p| p.name);
@@ -205,9 +213,7 @@ fn unknown_of_ckks(name: &str) -> Error {
     }
     let kind = if name.contains("toy") { Kind::Toy } else { Kind::Standard };
     let sets = CkksParams::all().iter().filter(|p| p.kind == kind);
-    let near = sets.clone().min_by_key(|p| edits(name, p.name));
-    let near = near.filter(|p| 3 * edits(name, p.name) <= name.chars().count());
-    let near = near.map_or(String::new(), |p| format!("did you mean `{}`? Or ", p.name));
+    let near = near(name, sets.clone().map(|p| p.name));
     let sets: Vec<String> = sets.map(|p| format!("`{}`", p.name)).collect();
     let remedy = format!("{near}choose one of {}", sets.join(", "));
     let wanted = "the name of a parameter set of CKKS";

@@ -15,6 +15,7 @@ mod validate;
 pub use artifact::ArtifactSet;
 pub use ckks::{CkksBootstrap, CkksParams, NOISE_STD, USUAL_CKKS};
 pub use companion::{RoundingLaw, rounding_law};
+pub(crate) use lookup::near;
 pub use lookup::{Need, Scheme, find};
 
 use crate::math::Modulus;

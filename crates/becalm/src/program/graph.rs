@@ -39,7 +39,7 @@ macro_rules! names {
         /// The names of all instructions, in the order of the variants.
         pub const NAMES: &[&str] = &[$($name),*];
 
-        /// What people call the instruction.
+        /// The name of the instruction for people.
         pub fn name(&self) -> &'static str {
             match self {
                 $(Self::$variant { .. } => $name,)*

@@ -10,14 +10,14 @@ pub struct Token {
     pub line: usize,
 }
 
-/// Every `.rs` file below a folder, in order.
-pub fn files(folder: &Path) -> Vec<PathBuf> {
+/// Every file below a folder whose name ends in `.` and this, in order.
+pub fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten() {
         let path = entry.expect("a readable folder").path();
         if path.is_dir() {
-            found.extend(files(&path));
-        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.extend(files(&path, ending));
+        } else if path.extension().is_some_and(|e| e == ending) {
             found.push(path);
         }
     }

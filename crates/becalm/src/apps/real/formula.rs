@@ -296,9 +296,18 @@ pub(super) fn interval(op: &'static str, domain: [f64; 2], least: f64) -> Result
     if a.is_finite() && b.is_finite() && a < b && a >= least {
         return Ok(());
     }
-    let above = if least.is_finite() { format!(" from {least:e} up") } else { String::new() };
+    let above = match least {
+        f64::NEG_INFINITY => "",
+        0.0 => ", from 0 up",
+        _ => ", above 0",
+    };
     let (wanted, got) = (format!("a domain of two ends a < b{above}"), format!("({a}, {b})"));
-    Err(Error::bad_input(op, wanted, got, "as in domain=(0.1, 1)"))
+    Err(Error::bad_input(
+        op,
+        wanted,
+        got,
+        "name the least value and the largest, such as 0.1 and 1",
+    ))
 }
 
 /// Bits of the error that may be asked for.

@@ -6,7 +6,7 @@
 use super::Function;
 use super::fit::{Aim, Fit, at, fit, interpolated};
 use super::formula::{Formula, Value, interval, precision};
-use super::sign::{Sign, odd_cubic};
+use super::sign::{Sign, odd_cubic, require_gap};
 use crate::ckks::Chebyshev;
 use crate::{Error, Result};
 use std::f64::consts::PI;
@@ -44,7 +44,14 @@ pub(super) fn error_of(formula: &Formula, domain: [f64; 2], f: impl Fn(f64) -> f
 }
 
 /// A function by its series.
-fn series(name: &str, f: impl Fn(f64) -> f64, domain: [f64; 2], bits: f64) -> Result<Function> {
+fn series(
+    name: &'static str,
+    f: impl Fn(f64) -> f64,
+    domain: [f64; 2],
+    bits: f64,
+) -> Result<Function> {
+    precision(name, bits)?;
+    interval(name, domain, f64::NEG_INFINITY)?;
     let fit = Fit::new(&mut |x| Ok(f(x)), domain, Aim::Bits(bits))?;
     Ok(Function::of_one(name, fit.formula(), domain, fit.error))
 }
@@ -306,6 +313,7 @@ pub fn sign(domain: [f64; 2], gap: f64, bits: f64) -> Result<Function> {
     let error = precision(op, bits)?;
     interval(op, domain, f64::NEG_INFINITY)?;
     let width = domain[0].abs().max(domain[1].abs());
+    require_gap(op, gap, width)?;
     let chain = Sign::new(gap / width, error / MARGIN)?;
     let mut formula = Formula::default();
     let x = formula.argument();

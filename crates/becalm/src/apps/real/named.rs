@@ -5,9 +5,10 @@ use super::{
     matrix_vector, maximum, mean, minimum, replicate, sigmoid, sign, smallest, sort, sqrt, sum,
     tanh,
 };
+use crate::params::near;
 use crate::{Error, Result};
 
-/// What is asked of a function by name; nothing for what it usually has.
+/// Parameters that a caller asks for. A parameter that is `None` has its usual value.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Asked {
     /// The least value and the largest.
@@ -50,7 +51,7 @@ pub struct Named {
     pub name: &'static str,
     /// Its result, in a line.
     pub about: &'static str,
-    /// What it usually has; nothing for what must be asked, and for what it does not take.
+    /// Its usual parameters. One that is `None` must be asked for, or the function does not take it.
     pub usual: Asked,
     make: Make,
 }
@@ -122,7 +123,8 @@ impl Named {
     pub fn of(name: &str) -> Result<&'static Named> {
         ALL.iter().find(|f| f.name == name).ok_or_else(|| {
             let names: Vec<&str> = ALL.iter().map(|f| f.name).collect();
-            let remedy = format!("use one of {}", names.join(", "));
+            let few = near(name, names.iter().copied());
+            let remedy = format!("{few}use one of {}", names.join(", "));
             Error::bad_input("function", "the name of a function", format!("`{name:.40}`"), remedy)
         })
     }

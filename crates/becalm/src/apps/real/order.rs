@@ -6,7 +6,7 @@
 use super::Function;
 use super::formula::{Formula, Step, Value, interval, precision};
 use super::functions::{MARGIN, distance, error_of, points};
-use super::sign::Sign;
+use super::sign::{Sign, require_gap};
 use crate::{Error, Result};
 
 /// The width of a domain, and the error asked for.
@@ -19,7 +19,10 @@ fn blocks(op: &'static str, size: usize) -> Result<u32> {
     if size.is_power_of_two() && (2..=1 << 16).contains(&size) {
         return Ok(size.ilog2());
     }
-    let remedy = "fill the vector to a power of two, with the least or the largest value";
+    let remedy = match (2..=1 << 16).contains(&size) {
+        true => "fill the vector to a power of two, with the least or the largest value",
+        false => "choose a size in that range",
+    };
     Err(Error::bad_input(op, "a power of two from 2 to 2^16 as size", size.to_string(), remedy))
 }
 
@@ -30,6 +33,7 @@ fn blocks(op: &'static str, size: usize) -> Result<u32> {
 pub fn compare(domain: [f64; 2], gap: f64, bits: f64) -> Result<Function> {
     let op = "compare";
     let (width, error) = asked(op, domain, bits)?;
+    require_gap(op, gap, width)?;
     let mut formula = Formula::default();
     let (a, b) = (formula.argument(), formula.argument());
     let difference = formula.subtract(a, b);
@@ -142,6 +146,7 @@ pub fn smallest(size: usize, domain: [f64; 2], bits: f64) -> Result<Function> {
 pub fn argmax(size: usize, domain: [f64; 2], gap: f64, bits: f64) -> Result<Function> {
     let op = "argmax";
     let (rounds, (width, error)) = (blocks(op, size)?, asked(op, domain, bits)?);
+    require_gap(op, gap, width)?;
     // A round is wrong by the error of the step, in the units of places and of values.
     let own = error / (2.0 * f64::from(rounds) * (size as f64).max(width));
     let width = widened(width, error);

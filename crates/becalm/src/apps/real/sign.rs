@@ -119,6 +119,19 @@ fn extremes(a: f64, n: usize, p: &Chebyshev) -> Vec<f64> {
     found.into_iter().map(refined).collect()
 }
 
+/// Refuses a gap that no sign of values up to `width` tells apart.
+///
+/// # Errors
+/// `BadInput` in the name of the function.
+pub(super) fn require_gap(op: &'static str, gap: f64, width: f64) -> Result<()> {
+    if (LEAST..1.0).contains(&(gap / width)) {
+        return Ok(());
+    }
+    let wanted = format!("a gap of at least {:.1e} and below {width}", LEAST * width);
+    let remedy = "the gap is the least distance at which values are told apart";
+    Err(Error::bad_input(op, wanted, gap.to_string(), remedy))
+}
+
 impl Sign {
     /// Within `error` of the sign for values from `gap` to 1 and from −1 to −`gap`.
     pub(super) fn new(gap: f64, error: f64) -> Result<Sign> {

@@ -156,9 +156,10 @@ fn check_params(params: &Arc<TfheParams>, program: &Program) -> Result<()> {
 /// Refuses another number of arguments.
 fn check_count(program: &Program, inputs: &[Ciphertext]) -> Result<()> {
     if inputs.len() != program.inputs().len() {
+        let wanted = program.inputs().len();
         return Err(Error::bad_input(
             "evaluate",
-            format!("{} arguments", program.inputs().len()),
+            format!("{wanted} argument{}", if wanted == 1 { "" } else { "s" }),
             inputs.len().to_string(),
             "pass one batch for each input of the program",
         ));

@@ -1,7 +1,7 @@
 //! From ciphertexts to ciphertexts, written once for both families: keys on a machine, checks, lanes, waves and progress.
 //!
-//! Everything that can be refused is refused before the first instruction runs. What is known of the results, such as their noise, is
-//! stamped from the program and never asked from the machine. A single operation is a program of one instruction.
+//! An evaluator makes every check before the first instruction runs. It takes the facts of a result, such as its noise, from the
+//! program and never from the machine. A single operation is a program of one instruction.
 
 mod lwe;
 mod opened;
@@ -45,14 +45,14 @@ impl<F: Family> From<&Prepared<F>> for Prepared<F> {
 
 /// A family, as evaluators see it: its ciphertexts, and the checks before a run.
 pub trait Evaluate: Family {
-    /// What an evaluator keeps of the keys.
+    /// The facts of the keys that an evaluator keeps.
     type Facts: Send + Sync;
     /// An argument of a program: a batch of TFHE, a ciphertext of CKKS.
     type Argument<'a>;
     /// A result.
     type Output;
 
-    /// What an evaluator keeps of the keys.
+    /// The facts of these keys.
     ///
     /// # Errors
     /// `WrongParams` for keys that do not go together.

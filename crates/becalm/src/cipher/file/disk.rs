@@ -9,19 +9,9 @@ use std::io::{self, Read};
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// A refusal of the operating system.
-pub(super) fn io_error(op: &'static str, wanted: impl Into<String>, e: &io::Error) -> Error {
-    Error::io(
-        op,
-        wanted,
-        e.to_string(),
-        "check that the path exists, what may be read and written there, the free space, and the limit of file sizes (ulimit -f)",
-    )
-}
-
 /// Opens a file for reading; its length. Pipes, devices and directories have none and are refused.
 pub(super) fn open(path: &Path) -> Result<(File, u64)> {
-    let refused = |e| io_error("load", format!("to read {}", path.display()), &e);
+    let refused = |e| Error::unreadable("load", path, &e);
     // Checked before the file is opened: opening a pipe would wait for its writer.
     if !fs::metadata(path).map_err(refused)?.is_file() {
         return Err(bad_but(
@@ -38,10 +28,8 @@ pub(super) fn open(path: &Path) -> Result<(File, u64)> {
 /// The header of a file, its first bytes and its length.
 pub(super) fn read_head(path: &Path) -> Result<(File, Vec<u8>, u64)> {
     let (mut file, total) = open(path)?;
-    let mut read = |bytes: &mut [u8]| {
-        file.read_exact(bytes)
-            .map_err(|e| io_error("load", format!("to read {}", path.display()), &e))
-    };
+    let mut read =
+        |bytes: &mut [u8]| file.read_exact(bytes).map_err(|e| Error::unreadable("load", path, &e));
     let mut head = vec![0; LENGTH];
     let mut first = [0; LENGTH];
     if total < LENGTH as u64 {
@@ -92,8 +80,7 @@ pub(crate) fn read_file(
     bytes.extend(head);
     let read = bytes.len();
     bytes.resize(length, 0);
-    file.read_exact(&mut bytes[read..])
-        .map_err(|e| io_error("load", format!("to read {}", path.display()), &e))?;
+    file.read_exact(&mut bytes[read..]).map_err(|e| Error::unreadable("load", path, &e))?;
     Ok(bytes)
 }
 
@@ -128,7 +115,7 @@ impl Limits {
         // The limit holds for a file that grows while it is read, too.
         file.take(length)
             .read_to_end(&mut bytes)
-            .map_err(|e| io_error("load", format!("to read {}", path.display()), &e))?;
+            .map_err(|e| Error::unreadable("load", path, &e))?;
         if bytes.is_empty() {
             let remedy = "check that it was written to the end";
             return Err(bad_but(
@@ -143,5 +130,5 @@ impl Limits {
 
 /// That a file cannot be written.
 pub(crate) fn write_error(path: &Path, e: &io::Error) -> Error {
-    io_error("save", format!("to write {}", path.display()), e)
+    Error::unwritable("save", path, e)
 }

@@ -24,7 +24,8 @@ impl SecretKey {
     /// Writes the key to a file that only its owner may read (mode 0600). It is not encrypted.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io); then there is no new file and an old one is as it was.
+    /// [`Error::Io`](crate::Error::Io), for another secret key at `path` too; then there is no new file and an old one is as it was.
+    /// [`replace_all`](super::replace_all) with [`SecretKey::part`] overwrites one.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.draft()?.save(path.as_ref(), true)
     }

@@ -1,7 +1,7 @@
 //! Mapped files: evaluation keys are read from the page cache, shared by all processes that use them.
 
-use super::disk::{io_error, open};
-use crate::Result;
+use super::disk::open;
+use crate::{Error, Result};
 use memmap2::Mmap;
 use std::path::Path;
 
@@ -15,6 +15,5 @@ pub(super) fn map(path: &Path) -> Result<Mmap> {
     // SAFETY: the map is read-only, and every value of its bytes is a valid `u8` or `u64`, so no invariant of a type
     // depends on them. The documentation asks the user not to change the file while it is mapped; a
     // change could make results wrong, but no index or length is read from the map after its header was checked.
-    unsafe { Mmap::map(&file) }
-        .map_err(|e| io_error("load", format!("to map {}", path.display()), &e))
+    unsafe { Mmap::map(&file) }.map_err(|e| Error::unreadable("load", path, &e))
 }

@@ -14,6 +14,7 @@ mod limits;
 mod map;
 mod place;
 mod read;
+mod secret;
 mod slot_keys;
 mod write;
 

@@ -7,6 +7,7 @@
 
 use super::disk::write_error;
 use super::hex;
+use super::secret::require_no_secret;
 use crate::math::random::PublicSeed;
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -76,7 +77,8 @@ impl<'a> Part<'a> {
 /// can read a private file.
 ///
 /// # Errors
-/// As `write`; [`Error::Io`] for errors of the operating system, and for a device, a pipe or a socket at `path`.
+/// As `write`; [`Error::Io`] for errors of the operating system, for a device, a pipe or a socket at `path`, and for a secret key
+/// there, unless the new file is private.
 pub fn replace<E: From<Error>>(
     path: &Path,
     private: bool,
@@ -99,7 +101,8 @@ pub fn replace<E: From<Error>>(
 /// stay as they are.
 ///
 /// # Errors
-/// As the writers; [`Error::Io`] for errors of the operating system and, without `overwrite`, for an existing file;
+/// As the writers; [`Error::Io`] for errors of the operating system, without `overwrite` for an existing file, and always for a
+/// secret key in the place of a file that is not private;
 /// [`Error::BadInput`] for two files of one name.
 pub fn replace_all(parts: Vec<Part>, overwrite: bool) -> Result<()> {
     let mut files = Files::new(overwrite);
@@ -222,6 +225,9 @@ impl Pending {
             Some(folder) if folder != Path::new("") => folder.to_path_buf(),
             _ => PathBuf::from("."),
         };
+        if !private {
+            require_no_secret(path)?;
+        }
         if private || due(&folder) {
             sweep(&folder);
         }

@@ -2,6 +2,7 @@
 
 use super::header::{Dtype, Header, Tensor, byte_length};
 use super::place::{self, Output, Part};
+use super::secret::require_no_other;
 use super::{Kind, VERSION, disk, hex};
 use crate::params::TfheParams;
 use crate::{Error, Result};
@@ -12,6 +13,9 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// Words turned into bytes at a time.
 const CHUNK: usize = 1 << 13;
+
+/// The remedy for an error that writing to memory does not raise.
+const NEVER: &str = "report this to becalm: memory takes every byte";
 
 /// The contents of a tensor.
 #[derive(Clone, Copy)]
@@ -110,7 +114,7 @@ impl<'a> Draft<'a> {
         let mut hasher = header.hasher()?;
         for data in self.tensors.values() {
             data.each(|bytes| hasher.write_all(bytes))
-                .map_err(|e| disk::io_error("save", "a checksum", &e))?;
+                .map_err(|e| Error::io("save", "a checksum", e.to_string(), NEVER))?;
         }
         let sum = hex(hasher.finalize().as_bytes());
         hasher.zeroize();
@@ -127,13 +131,16 @@ impl<'a> Draft<'a> {
         bytes.extend(head);
         for data in self.tensors.values() {
             data.each(|part| bytes.write_all(part))
-                .map_err(|e| disk::io_error("save", "memory", &e))?;
+                .map_err(|e| Error::io("save", "memory", e.to_string(), NEVER))?;
         }
         Ok(bytes)
     }
 
-    /// Writes the file at `path`: all of it or nothing. A private one can be read by its owner only.
+    /// Writes the file at `path`: all of it or nothing. A private one can be read by its owner only, and replaces no other secret.
     pub(crate) fn save(&self, path: &Path, private: bool) -> Result<()> {
+        if private {
+            require_no_other(path, &self.finish()?)?;
+        }
         place::replace(path, private, |file| self.write(path, file))
     }
 

@@ -29,7 +29,7 @@ impl Context {
     /// Writes a share to a file that only its owner can read.
     ///
     /// # Errors
-    /// `WrongParams` for a share of another set, `Io` when writing fails.
+    /// `WrongParams` for a share of another set, `Io` when writing fails, and for another secret at `path`.
     pub fn save_key_share(&self, share: &KeyShare, path: impl AsRef<Path>) -> Result<()> {
         let [seeds, last] = self.share_tensors(share)?;
         self.share_draft(share, &seeds, &last)?.save(path.as_ref(), true)

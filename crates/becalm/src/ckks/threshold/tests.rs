@@ -174,7 +174,7 @@ fn bits_do_not_depend_on_the_slots() {
     let got = context.combine(&x, &all_parts(&context, &x, &shares, &quorum, 2.0)).unwrap();
     let far = |(a, b): (&Complex, &Complex)| (*a - *b).abs() < 0.25 * 2f64.sqrt() * 7.0;
     assert!(got.len() == 8 && got.iter().zip(&message(8)).all(far));
-    // What is vouched for below one unit is taken as one.
+    // A bound below one unit is taken as one.
     let tiny = x.clone().vouched(1.0, 2f64.powi(-200)).unwrap();
     let most = context.bits_to_decrypt_partially(&tiny, &shares[0], 1).unwrap();
     let std = context.noise_of_part("test", &tiny, 2, most).unwrap();

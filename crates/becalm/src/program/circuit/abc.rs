@@ -120,7 +120,7 @@ fn search() -> Option<String> {
     named.chain(packaged).find(|c| starts(c))
 }
 
-/// What is left of the time that one compilation may spend in ABC.
+/// The rest of the time that one compilation may spend in ABC.
 pub(super) struct Budget {
     until: Instant,
     proofs: usize,

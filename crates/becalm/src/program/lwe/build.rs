@@ -310,6 +310,10 @@ pub(super) fn require(got: RegType, wanted: RegType, op: &'static str) -> Result
     ))
 }
 
+fn counted_entries(count: i64) -> String {
+    format!("a table of {count} entr{}", if count == 1 { "y" } else { "ies" })
+}
+
 fn require_range(info: RegInfo, input: Encoding, limit: i64) -> Result<()> {
     if info.encoding != input {
         return Err(Error::bad_input(
@@ -319,7 +323,18 @@ fn require_range(info: RegInfo, input: Encoding, limit: i64) -> Result<()> {
             "build the table for the encoding of its argument",
         ));
     }
-    if info.range.0 < 0 || info.range.1 > limit {
+    let within = |most: i64| info.range.0 >= 0 && info.range.1 <= most;
+    // The values fit the encoding: the table is too short.
+    if !within(limit) && i64::try_from(input.values).is_ok_and(|values| within(values - 1)) {
+        let entries = counted_entries(limit + 1);
+        return Err(Error::bad_input(
+            "bootstrap",
+            format!("{} for values from 0 to {}", counted_entries(info.range.1 + 1), info.range.1),
+            entries,
+            "give an entry for each value, or declare a smaller range at encryption",
+        ));
+    }
+    if !within(limit) {
         return Err(Error::bad_input(
             "bootstrap",
             format!("values from 0 to {limit}"),

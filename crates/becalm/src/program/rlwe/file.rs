@@ -19,7 +19,7 @@ type Parts = (
 /// The bits of the integers of each argument, 0 for values in slots; a program without integers has no such entry.
 const INTEGERS: &str = "integers";
 
-/// What a header says of the arguments.
+/// The integers of the arguments, as a header states them.
 fn integers(header: &Header) -> Result<Vec<Option<u32>>> {
     if !header.has(INTEGERS) {
         return Ok(vec![]);

@@ -253,7 +253,7 @@ pub enum CkksOp {
         src: Reg,
         /// The integers that were looked up.
         from: Reg,
-        /// What the steps add.
+        /// The effect of the steps.
         contract: Contract,
     },
 }

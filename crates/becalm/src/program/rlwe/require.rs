@@ -144,7 +144,7 @@ impl CkksProgram {
             Some(level) => format!("one up to level {level}"),
             None => inspect::held(keys, n),
         };
-        let remedy = "make keys for the `needs` of the program, or declare it when keys are made: `rotations` and `conjugate` of `keygen` in Python, `Needs` in Rust";
+        let remedy = "make keys for the `needs` of the program";
         Err(Error::wrong_key(op.name(), wanted, got, remedy)
             .lacking(inspect::missing(purpose, level, n)))
     }
