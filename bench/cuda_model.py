@@ -19,6 +19,9 @@ from pathlib import Path
 
 import becalm
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from cuda_runs import CHUNKS, measured, micro_table, spaced, times_table
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/performance/cuda.md"
 ROOFLINE = ROOT / "bench/results/roofline.json"
@@ -220,20 +223,9 @@ def predicted(floor: float, launches: int) -> str:
     return micros(*(f * floor + launches * LAUNCH for f in SLOWER))
 
 
-def measured() -> dict[str, dict[tuple[str, int], dict]]:
-    """Rows of the run on an H100, by set, then by case and batch."""
-    found = json.loads((ROOT / "bench/results/h100.json").read_text(encoding="utf-8"))
-    return {s["params"]: {(r["case"], r["batch"]): r for r in s["rows"]} for s in found["sets"]}
-
-
-def spaced(number: float) -> str:
-    """A whole number with spaces between thousands."""
-    return f"{number:,.0f}".replace(",", " ")
-
-
 def latency(kernels: dict) -> list[str]:
-    """One ciphertext on an H100."""
-    times = measured()
+    """One ciphertext on an H100, bundles in chunks."""
+    times = measured(CHUNKS)
     lines = [
         "| one ciphertext, H100 | steps | key | its reading | steps' arithmetic | launches "
         "| predicted | key switch, its reading | predicted with it | measured |",
@@ -255,8 +247,8 @@ def latency(kernels: dict) -> list[str]:
 
 
 def throughput(kernels: dict) -> list[str]:
-    """Many ciphertexts on an H100, and on eight."""
-    times = measured()
+    """Many ciphertexts on an H100, and on eight, bundles in chunks."""
+    times = measured(CHUNKS)
     lines = [
         "| many ciphertexts, H100 | clocks of a step: rotation, bundle, by tensor cores "
         "| at most a second | with key switch | by the cache "
@@ -276,6 +268,41 @@ def throughput(kernels: dict) -> list[str]:
             f"| {thousands(8 * min(both, cached))} "
             f"| {thousands(times[name]['pbs', 8192]['per_second'])}, "
             f"with key switch {thousands(times[name]['ks_pbs', 8192]['per_second'])} |"
+        )
+    return lines
+
+
+#: Clocks of a step of one ciphertext whose leaves a cluster of 16 blocks splits: two exchanges over
+#: the cluster, as measured alone; arithmetic and exchanges inside, by the ceilings, from and to.
+EXCHANGES, INSIDE = 2 * 408, (1150, 1400)
+#: Seconds around the rotation: launches, exponents, the first bundle, extraction.
+AROUND = 30e-6
+#: Accesses of 128 bytes to shared memory in a step of a batch of 256: on each multiprocessor that
+#: rotates four ciphertexts, on each that makes bundles; and the part of the bandwidth they get.
+ACCESSES, OF_BANDWIDTH = (11_200, 11_500), (0.7, 1.0)
+
+
+def ahead(kernels: dict) -> list[str]:
+    """Bundles made ahead on an H100: predicted and measured."""
+    times = measured()
+    lines = [
+        "| bundles made ahead, H100 | clocks of a step, one | predicted | measured "
+        "| accesses of a step of 256: rotation, bundles | predicted, a second | measured |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    for name in SETS:
+        if "multi_bit" not in name:
+            continue
+        steps, hertz = Ring(name, H100, kernels).steps, H100.ghz * 1e9
+        clocks = [EXCHANGES + inside for inside in INSIDE]
+        one = micros(*(steps * c / hertz + AROUND for c in clocks))
+        many = [256 * part * hertz / (steps * max(ACCESSES)) for part in OF_BANDWIDTH]
+        lines.append(
+            f"| `{name}` | {clocks[0]}–{clocks[1]} | {one} µs "
+            f"| {spaced(times[name]['pbs', 1]['median_us'])} µs "
+            f"| {spaced(ACCESSES[0])}, {spaced(ACCESSES[1])} "
+            f"| {thousands(many[0])}–{thousands(many[1])} "
+            f"| {thousands(times[name]['pbs', 256]['per_second'])} |"
         )
     return lines
 
@@ -346,44 +373,6 @@ def theirs(kernels: dict) -> list[str]:
     for title, booleans, four in THEIRS:
         ours = " | ".join(modelled(title, name) for name in sets)
         lines.append(f"| {title} | {booleans} | {four} | {ours} | {ours_measured(title)} |")
-    return lines
-
-
-#: Columns of the measured times: case, batch, and whether a second's rate or microseconds.
-COLUMNS = (
-    *(("pbs", 1, False), ("ks_pbs", 1, False), ("pbs", 32, True), ("pbs", 128, True)),
-    *(("pbs", 1024, True), ("pbs", 8192, True), ("ks_pbs", 8192, True)),
-    *(("ks", 1, False), ("ks", 8192, True)),
-)
-
-
-def times_table() -> list[str]:
-    """The measured times on an H100."""
-    names = {"pbs": "bootstrap", "ks_pbs": "with key switch", "ks": "key switch"}
-    heads = (f"{names[c]}, {b}: {'a second' if rate else 'µs'}" for c, b, rate in COLUMNS)
-    lines = [
-        f"| set | security | log2 p_fail | {' | '.join(heads)} |",
-        "|---|--:|--:|" + "--:|" * len(COLUMNS),
-    ]
-    for name, rows in measured().items():
-        p = becalm.params(name)
-
-        def cell(case: str, batch: int, rate: bool, rows: dict = rows) -> str:
-            row = rows.get((case, batch))
-            return "–" if row is None else spaced(row["per_second" if rate else "median_us"])
-
-        cells = " | ".join(cell(*column) for column in COLUMNS)
-        lines.append(f"| `{name}` | {p.security_bits:.1f} | {p.log2_pfail:.1f} | {cells} |")
-    return lines
-
-
-def micro_table() -> list[str]:
-    """The microbenchmarks on an H100, beside the expectation."""
-    found = json.loads((ROOT / "bench/results/h100.json").read_text(encoding="utf-8"))
-    lines = ["| microbenchmark | measured | unit | expected |", "|---|--:|---|---|"]
-    for m in found["micro"]:
-        value = f"{m['value']:.1f}" if m["value"] < 100 else spaced(m["value"])
-        lines.append(f"| {m['what']} | {value} | {m['unit']} | {m['expected_of_an_h100']} |")
     return lines
 
 
@@ -477,6 +466,7 @@ def blocks(kernels: dict) -> dict[str, str]:
         "compiler": [compiled(kernels)],
         "beside": [beside(kernels)],
         "model": [latency(kernels), throughput(kernels), desktops(kernels)],
+        "ahead": [ahead(kernels)],
         "theirs": [theirs(kernels)],
         "times": [times_table(), micro_table()],
     }
@@ -545,7 +535,7 @@ def beyond(kernels: dict) -> tuple[str, str]:
             r = Ring(name, H100, kernels)
             upper = SLOWER[1] * max(r.key / H100.memory, r.chain()) + r.launches * LAUNCH
             if ("multi_bit" in name) == multi:
-                found.append(measured()[name]["pbs", 1]["median_us"] / (upper * 1e6))
+                found.append(measured(CHUNKS)[name]["pbs", 1]["median_us"] / (upper * 1e6))
         return " to ".join(dict.fromkeys(f"{x:.1f}" for x in (min(found), max(found))))
 
     return ratios(True), ratios(False)

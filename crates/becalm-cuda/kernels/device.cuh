@@ -10,6 +10,12 @@ typedef unsigned u32;
 #define KERNEL extern "C" __global__
 #define INLINE_ON_GPU __device__ __forceinline__
 #define CONSTANT __constant__
+// Whether the code is for one architecture and has its own instructions: PTX for all that come after has not.
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL) || defined(__CUDA_ARCH_FEAT_SM100_ALL) || defined(__CUDA_ARCH_SPECIFIC__)
+#define BECALM_OWN_CODE 1
+#else
+#define BECALM_OWN_CODE 0
+#endif
 
 template <class T>
 __device__ __forceinline__ T* shared_memory() {
@@ -87,7 +93,9 @@ __device__ __forceinline__ void count_flag(u32* at, u32 by) {
 __device__ __forceinline__ void acquire_flag(const u32* at, u32 wanted) {
   await_flag(at, wanted);
   u32 value;
-  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+  do {
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+  } while (value < wanted);
 }
 /// Loads 16 bytes whose neighbours are read next: the line stays in the first-level cache.
 __device__ __forceinline__ double2 load_shared_line(const double2* at) {
@@ -192,11 +200,15 @@ __device__ __forceinline__ void async_fence() { asm volatile("fence.proxy.async;
 // until others of the block have given as many back.
 template <int COUNT>
 __device__ __forceinline__ void grow_registers() {
+#if BECALM_OWN_CODE
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT) : "memory");
+#endif
 }
 template <int COUNT>
 __device__ __forceinline__ void shrink_registers() {
+#if BECALM_OWN_CODE
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT) : "memory");
+#endif
 }
 /// d += a·b, 16×4 times 4×8: lane 4i + q has a[i][q] and a[i + 8][q], b[q][i], d[i][2q], d[i][2q + 1], d[i + 8][2q] and
 /// d[i + 8][2q + 1]. Fused multiply-adds; the emulator takes them in the order of k.
