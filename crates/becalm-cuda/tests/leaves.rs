@@ -128,8 +128,8 @@ impl Case {
 /// A place of the bundle of a step, its polynomial and leaf.
 fn polynomial_and_leaf(at: usize) -> (usize, usize) {
     let (part, q, i) = (at / 256, at / 64 % 4, at / 4 % 16);
-    let n = at % 4 ^ (i / 2 % 4);
-    let (column, row) = (n / 2, n / 2 ^ (n & 1));
+    let n = (at % 4) ^ (i / 2 % 4);
+    let (column, row) = (n / 2, (n / 2) ^ (n & 1));
     (2 * row + column, 64 * part + 4 * i + q)
 }
 
@@ -277,7 +277,9 @@ fn bundles_come_while_the_rotation_runs() {
         // SAFETY: what the kernels take, in memory of their sizes.
         unsafe {
             let rotation = Launch::rotate_leaves(1, blocks);
-            let arguments = [acc, bundles, stride, flags, steps, table];
+            let (no_tables, width) = (Argument::Address(0), Argument::U32(0));
+            let lists = [acc, no_tables, no_tables, width];
+            let arguments = [&lists[..], &[bundles, stride, flags, steps, table]].concat();
             device.launch(0, ring(), &rotation, &arguments).unwrap();
             let arguments = [bundles, flags, key, exponents, steps, table];
             device.launch(1, ring(), &Launch::bundle_stream(3), &arguments).unwrap();

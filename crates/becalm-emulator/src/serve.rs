@@ -73,7 +73,10 @@ impl Emulated {
             return Err(Fault::Lost("the emulated device was told to go".to_string()));
         }
         for argument in &arguments {
-            if let Argument::Address(at) = argument {
+            // Null says that there is none.
+            if let Argument::Address(at) = argument
+                && *at != 0
+            {
                 state.find(*at, 1)?;
             }
         }

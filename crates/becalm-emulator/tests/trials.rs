@@ -9,7 +9,7 @@ const SEEDS: [u64; 6] = [0, 1, 2, 3, 4, 5];
 const SLOT: usize = 64;
 
 fn shape(kernel: &'static str, grid: u32, block: u32, cluster: u32, shared: u32) -> Launch {
-    Launch { kernel, grid: [grid, 1, 1], block, cluster, shared }
+    Launch { kernel, grid: [grid, 1, 1], block, cluster, shared, at_once: false }
 }
 
 /// An emulated device and its memory.

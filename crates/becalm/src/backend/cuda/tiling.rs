@@ -180,11 +180,11 @@ pub(super) fn ahead(info: &DeviceInfo, jobs: u32, tuning: &Tuning) -> Ahead {
     if jobs <= or(tuning.few, sixteen) {
         return Ahead::Leaves(Leaves { blocks: 16, together: sixteen });
     }
-    if jobs < or(tuning.many, 6 * four + 1) {
+    let makers = or(tuning.makers, (TILES / 2).min(info.multiprocessors / 2)).max(1);
+    if jobs < or(tuning.many, (6 * four + 1).min(batch(info, makers))) {
         return Ahead::Leaves(Leaves { blocks: 4, together: or(tuning.together, four) });
     }
-    let makers = or(tuning.makers, (TILES / 2).min(info.multiprocessors / 2));
-    Ahead::Batch { makers: makers.max(1), slots: jobs.div_ceil(UNIT_JOBS) + tuning.spare }
+    Ahead::Batch { makers, slots: jobs.div_ceil(UNIT_JOBS) + tuning.spare }
 }
 
 /// Ciphertexts of a batch at once: as many as blocks that do not make bundles rotate, in whole pairs of units where there are some.
