@@ -128,7 +128,7 @@ class Ring:
 
     @property
     def tile(self) -> int:
-        """Ciphertexts that rotate at once, as `plan.rs` has it."""
+        """Ciphertexts that rotate at once, as `tiling.rs` has it."""
         column = self.point * self.m * ((1 if self.threads > 32 else 2) * self.level + 2)
         bytes_of_one = self.columns * column
         pair = "becalm_rotate_pair" in self.kernels and 2 * bytes_of_one <= self.machine.shared

@@ -122,6 +122,8 @@ __device__ __forceinline__ void rotate_polynomials(Coefficient* acc, const ToRin
   };
   UNROLL for (int r = 0; r < 32; r++) digits(r, kept_point(home, int(t) + 32 * r));
   u32 slot = job / UNIT_JOBS;
+  // 0, which the compiler does not know.
+  const u32 never = from.slots >> 31;
   // The place of the column's own row in a record; the other is beside it.
   const u32 at = (2 * column) ^ (t >> 1 & 3);
   LOOP
@@ -149,7 +151,9 @@ __device__ __forceinline__ void rotate_polynomials(Coefficient* acc, const ToRin
       }
     }
     __syncwarp();
-    if (t == 0) count_flag(from.read + unit, 1);
+    // The last products are in the sum, times 0: the bundle was read before its slot is free.
+    const u32 last_used = low_word(z[28].x) ^ low_word(z[29].x) ^ low_word(z[30].x) ^ low_word(z[31].x);
+    if (t == 0) count_flag(from.read + unit, 1 + (last_used & never));
     if (!planted<37>()) named_barrier(1 + warp / 2, 64);
     join_five<true>(z, [](int i) { return inner_factors_back[i]; });
     UNROLL for (int r = 0; r < 32; r++) box[t * 32 + (r ^ (t & 7))] = z[r];

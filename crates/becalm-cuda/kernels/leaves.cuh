@@ -11,7 +11,7 @@
 // transform, the other half has those of the other polynomial, and they change hands by shuffles. A step has no barrier of the
 // cluster: each block counts the bytes that are sent to it.
 //
-// Another kernel makes the bundles at the same time (`make_bundles_in_order`; the tensor cores for batches) and leaves them in
+// Another kernel makes the bundles at the same time (`make_bundles_in_order`; the tensor cores for two or more) and leaves them in
 // global memory. A spare thread of each block brings them into a ring in shared memory when their flags are up, some steps ahead
 // of their use.
 //

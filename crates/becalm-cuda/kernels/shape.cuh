@@ -9,7 +9,7 @@
 /// The shape for which there are kernels that make bundles and rotate at the same time (`leaves.cuh`).
 #define BECALM_STREAMED                                                                                              \
   (BECALM_LOG2_N == 11 && BECALM_K == 1 && BECALM_BODIES == 1 && BECALM_LEVEL == 1 && BECALM_GROUP_GGSWS == 15 && \
-   BECALM_ARITHMETIC == 0)
+   BECALM_BASE_LOG <= 32 && BECALM_ARITHMETIC == 0)
 
 constexpr bool EXACT = BECALM_ARITHMETIC > 0, PRIME = BECALM_ARITHMETIC == 2;
 constexpr int LOG2_N = BECALM_LOG2_N, N = 1 << LOG2_N;

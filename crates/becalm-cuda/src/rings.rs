@@ -186,7 +186,9 @@ impl Ring {
     /// Whether it has the kernels whose bundles are made ahead of the rotation, on GPUs with clusters: `kernels/streams.cuh`.
     pub const fn is_streamed(&self) -> bool {
         let columns = self.k == 1 && self.bodies == 1 && self.level == 1;
-        self.log2_n == 11 && columns && self.group_ggsws == 15 && !self.is_exact()
+        let shape = self.log2_n == 11 && columns && self.group_ggsws == 15 && !self.is_exact();
+        // A digit is kept in 32 bits.
+        shape && self.base_log <= 32
     }
 
     /// The macros of `kernels/shape.cuh`.

@@ -31,12 +31,12 @@ fn every_way_gives_the_same_words() {
         let wanted: Vec<u64> = values.iter().map(|m| (3 * m + 1) % 16).collect();
         let x = secret.encrypt(&values).unwrap();
         let mut first: Option<Vec<u64>> = None;
-        // Clusters of 16 for all; of 4, some after the others; a batch, of one tile and of several.
+        // Clusters of 16 for all; of 4, some after the others; a batch of more blocks or fewer.
         for (multiprocessors, seed, kernel) in [
             (500, 0, "becalm_rotate_leaves_16"),
             (40, 7, "becalm_rotate_leaves_4"),
-            (12, 0, "becalm_rotate_batch"),
-            (2, 3, "becalm_rotate_batch"),
+            (16, 0, "becalm_rotate_batch"),
+            (18, 3, "becalm_rotate_batch"),
         ] {
             let device = gpu(multiprocessors, seed);
             let backend = Cuda::with_devices(vec![device.clone() as _]).unwrap();
@@ -51,6 +51,22 @@ fn every_way_gives_the_same_words() {
             assert!(*same == y.words(), "{what}: other words");
         }
     }
+}
+
+/// A GPU that makes bundles ahead beside one that cannot: both take the key for chunks.
+#[test]
+fn devices_of_two_kinds_share_a_key() {
+    let (secret, keys) = keys();
+    let table = Table::from_fn(keys.params(), |m| (3 * m + 1) % 16).unwrap();
+    let older = Emulated::new(0).with(|info| {
+        info.multiprocessors = 20;
+        info.capability = (8, 0);
+        info.shared = 163 << 10;
+    });
+    let backend = Cuda::with_devices(vec![gpu(20, 0) as _, Arc::new(older) as _]).unwrap();
+    let evaluator = Evaluator::new(&backend, &keys).unwrap();
+    let y = evaluator.bootstrap(&secret.encrypt(&[3, 9, 14]).unwrap(), &table).unwrap();
+    assert_eq!(secret.decrypt(&y).unwrap(), [10, 12, 11]);
 }
 
 /// For a machine with a GPU: a ciphertext's words are the emulator's, in a batch of any size.

@@ -1,7 +1,7 @@
 //! The driver: [`Device`] by `libcuda`, which is loaded when a GPU is asked for and not before.
 //!
 //! A device is its primary context and [`STREAMS`] streams. Memory is plain (`cuMemAlloc`), copies go through page-locked memory
-//! in the order of stream 0 ([`super::staging`]), clusters are an attribute of the launch. Nothing here was run on a GPU yet: the tests' driver computes with the
+//! in the order of stream 0 ([`super::staging`]), clusters are an attribute of the launch. The driver of the tests computes with the
 //! emulator.
 
 use super::handles::{Event, Executable, Function, Graph, Module, PrimaryContext, Stream};

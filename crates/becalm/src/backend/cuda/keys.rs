@@ -5,7 +5,7 @@
 //! a value leaves in a key is more than a third of all that a transform makes of a bootstrap's noise. Residues are transformed on the device.
 
 use super::memory::Block;
-use super::tiling::{Tuning, bundle_bytes, streams};
+use super::tiling::bundle_bytes;
 use super::{KeyMemory, launch, refused};
 use crate::cipher::EvaluationKey;
 use crate::math::fft::FftPlan;
@@ -120,7 +120,7 @@ pub(super) fn open(
     keys: &EvaluationKey,
     needs: &BTreeSet<Need>,
     ring: &Ring,
-    tuning: &Tuning,
+    ahead: bool,
 ) -> Result<Vec<DeviceKeys>> {
     let roots = becalm_cuda::table(ring);
     let mut opened = Vec::new();
@@ -129,7 +129,7 @@ pub(super) fn open(
         opened.push(DeviceKeys { roots, bootstrap: None, switches: BTreeMap::new() });
     }
     if needs.contains(&Need::Bootstrap) {
-        if devices.iter().all(|d| streams(d.info(), ring, tuning)) {
+        if ahead {
             streamed(devices, keys, ring, &mut opened)?;
         } else {
             bootstrap(devices, keys, ring, &mut opened)?;

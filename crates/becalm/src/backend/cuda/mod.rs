@@ -101,7 +101,7 @@ impl Cuda {
     /// # Errors
     /// As [`Cuda::runs`], and for keys between slots that are not there.
     pub fn key_memory(keys: &EvaluationKey, needs: &BTreeSet<Need>) -> Result<KeyMemory> {
-        // The memory does not depend on the arithmetic.
+        // At most: exact arithmetic wants room to convert, and bundles in chunks less key.
         keys::memory(keys, needs, &ring_of(keys.params(), true)?)
     }
 
@@ -143,7 +143,7 @@ fn information<'a>(devices: impl IntoIterator<Item = &'a Arc<dyn Device>>) -> In
         name: "cuda",
         description: names.collect::<Vec<_>>().join(", "),
         memory: free.unwrap_or(0),
-        best_batch: 2 * multiprocessors as usize,
+        best_batch: tiling::best_batch(multiprocessors) as usize,
     }
 }
 
@@ -187,7 +187,11 @@ impl Runs<Tfhe> for Cuda {
         let memory = keys::memory(keys, needs, &ring)?;
         let _turns: Vec<_> = self.turns.iter().map(taken).collect();
         self.ready("open", params, &ring, memory)?;
-        let opened = keys::open(&self.devices, keys, needs, &ring, &self.tuning)?;
+        // One key layout for all: devices that make bundles ahead beside others that cannot make them in chunks too.
+        let together = self.devices.iter().all(|d| tiling::streams(d.info(), &ring, &self.tuning));
+        let ahead = u32::from(together);
+        let tuning = tiling::Tuning { ahead, ..self.tuning };
+        let opened = keys::open(&self.devices, keys, needs, &ring, together)?;
         let all = self.devices.iter().zip(&self.turns).zip(opened);
         let session = |((device, turn), keys): ((&Arc<dyn Device>, &Turn), _)| {
             let session = CudaSession {
@@ -196,7 +200,7 @@ impl Runs<Tfhe> for Cuda {
                 keys: Some(keys),
                 params: params.clone(),
                 ring,
-                tuning: self.tuning,
+                tuning,
                 turn: turn.clone(),
                 running: None,
                 unrecorded: None,

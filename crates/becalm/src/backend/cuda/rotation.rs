@@ -119,27 +119,25 @@ impl CudaSession {
         unsafe {
             launch("run", device, 0, ring, &Launch::modulus_switch(*jobs), &switch)?;
         }
-        let leaves = match running.tiling.how {
-            How::Ahead => Some(ahead(device.info(), *jobs, &self.tuning)),
-            How::Chunks(_) => None,
-        };
-        if let Some(Ahead::Leaves(Leaves { together, .. })) = leaves {
-            // Bundles wait for exponents alone.
-            self.bundles_ahead(&scratch, *jobs, 0, together)?;
-        }
-        if !matches!(leaves, Some(Ahead::Leaves(_))) {
+        let begin = || {
             // SAFETY: as above.
-            unsafe { launch("run", device, 0, ring, &Launch::load_table(*jobs), &load)? };
-        }
-        match (running.tiling.how, leaves) {
-            (How::Chunks(chunks), _) => self.rotate(chunks, &scratch, *jobs)?,
-            (_, Some(Ahead::Batch { makers, slots })) => {
-                self.rotate_batch(&scratch, *jobs, makers, slots)?;
+            unsafe { launch("run", device, 0, ring, &Launch::load_table(*jobs), &load) }
+        };
+        match running.tiling.how {
+            How::Chunks(chunks) => {
+                begin()?;
+                self.rotate(chunks, &scratch, *jobs)?;
             }
-            (_, Some(Ahead::Leaves(how))) => {
-                self.rotate_leaves(&scratch, running.lists.at() + *tables, *jobs, how)?;
-            }
-            (How::Ahead, None) => {}
+            How::Ahead => match ahead(device.info(), *jobs, &self.tuning) {
+                Ahead::Batch { makers, slots } => {
+                    begin()?;
+                    self.rotate_batch(&scratch, *jobs, makers, slots)?;
+                }
+                Ahead::Leaves(how) => {
+                    let tables = running.lists.at() + *tables;
+                    self.rotate_leaves(&scratch, tables, *jobs, how)?;
+                }
+            },
         }
         let extract = Launch::sample_extract(*count);
         // SAFETY: `count` extractions of these accumulators into registers of this device.
@@ -191,16 +189,13 @@ impl CudaSession {
         unsafe { launch("run", device, 1, ring, &Launch::bundle_ahead(blocks), &arguments) }
     }
 
-    /// All steps by clusters that split leaves, a part of the tile after the other. The bundles of the first part are under way. A thread
-    /// takes its points of the tables, whose addresses are at `tables`, by itself.
+    /// All steps by clusters that split leaves, a part of the tile after the other. A thread takes its points of the tables, whose addresses are at `tables`, by itself.
     fn rotate_leaves(&self, scratch: &Scratch, tables: u64, jobs: u32, how: Leaves) -> Result<()> {
         let (device, ring) = (self.device.as_ref(), &self.ring);
         let polynomials = u64::from(ring.columns() * ring.n() * 8);
         let width = (self.params.ggsw_count() + self.params.slots) as u64;
         for part in 0..jobs.div_ceil(how.together) {
-            if part > 0 {
-                self.bundles_ahead(scratch, jobs, part, how.together)?;
-            }
+            self.bundles_ahead(scratch, jobs, part, how.together)?;
             let (first, here, flags) = self.part(scratch, jobs, part, how.together);
             let first = u64::from(first);
             let arguments = [

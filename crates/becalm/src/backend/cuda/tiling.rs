@@ -159,10 +159,13 @@ pub(super) struct Leaves {
     pub together: u32,
 }
 
+/// Multiprocessors from which there is always room for a block that makes bundles beside the clusters that wait for it.
+const LEAST: u32 = 16;
+
 /// Whether bundles of a ring are made ahead on a device.
 pub(super) fn streams(info: &DeviceInfo, ring: &Ring, tuning: &Tuning) -> bool {
     let fits = info.clusters() && info.fast_doubles() && info.shared >= BATCH_SHARED;
-    tuning.ahead > 0 && ring.is_streamed() && fits
+    tuning.ahead > 0 && ring.is_streamed() && fits && info.multiprocessors >= LEAST
 }
 
 /// Clusters of so many blocks, one a multiprocessor, that run at once: a part of the multiprocessors of a group is left over. An
@@ -180,11 +183,12 @@ pub(super) fn ahead(info: &DeviceInfo, jobs: u32, tuning: &Tuning) -> Ahead {
     if jobs <= or(tuning.few, sixteen) {
         return Ahead::Leaves(Leaves { blocks: 16, together: sixteen });
     }
-    let makers = or(tuning.makers, (TILES / 2).min(info.multiprocessors / 2)).max(1);
-    if jobs < or(tuning.many, (6 * four + 1).min(batch(info, makers))) {
-        return Ahead::Leaves(Leaves { blocks: 4, together: or(tuning.together, four) });
+    let half = (info.multiprocessors / 2).max(1);
+    let makers = or(tuning.makers.min(info.multiprocessors - half), half.min(TILES / 2)).max(1);
+    if jobs < or(tuning.many, (4 * four + 1).min(batch(info, makers))) {
+        return Ahead::Leaves(Leaves { blocks: 4, together: or(tuning.together.min(MOST), four) });
     }
-    Ahead::Batch { makers, slots: jobs.div_ceil(UNIT_JOBS) + tuning.spare }
+    Ahead::Batch { makers, slots: jobs.div_ceil(UNIT_JOBS) + tuning.spare.min(MOST) }
 }
 
 /// Ciphertexts of a batch at once: as many as blocks that do not make bundles rotate, in whole pairs of units where there are some.
@@ -238,6 +242,15 @@ pub(super) fn tiling(
     })
 }
 
+/// A number of a measurement at most, of ciphertexts or units.
+const MOST: u32 = 4096;
+
+/// Ciphertexts for which a device is best used: two a multiprocessor, in whole tiles of a batch.
+pub(super) fn best_batch(multiprocessors: u32) -> u32 {
+    let two = 2 * multiprocessors;
+    if two >= 2 * UNIT_JOBS { two / (2 * UNIT_JOBS) * (2 * UNIT_JOBS) } else { two }
+}
+
 /// Blocks of so much shared memory that run at once.
 fn blocks(info: &DeviceInfo, bytes: u32) -> u32 {
     (info.multiprocessors * (info.shared / (bytes + 1024)).max(1)).max(1)
@@ -289,22 +302,25 @@ mod tests {
         let (h100, tuning) = (DeviceInfo::h100(), Tuning::default());
         let tile = |jobs| tiling(&h100, &RINGS[1], jobs, 230, &tuning).unwrap();
         assert_eq!(tile(1), Tiling { tile: 1, how: How::Ahead });
-        assert_eq!((tile(180).tile, tile(181).tile, tile(8192).tile), (180, 181, 256));
+        assert_eq!((tile(120).tile, tile(121).tile, tile(8192).tile), (120, 121, 256));
         assert_eq!(ahead(&h100, 7, &tuning), Ahead::Leaves(Leaves { blocks: 16, together: 7 }));
-        assert_eq!(ahead(&h100, 180, &tuning), Ahead::Leaves(Leaves { blocks: 4, together: 30 }));
+        assert_eq!(ahead(&h100, 120, &tuning), Ahead::Leaves(Leaves { blocks: 4, together: 30 }));
         assert_eq!(ahead(&h100, 30, &tuning), Ahead::Leaves(Leaves { blocks: 4, together: 30 }));
         assert_eq!(ahead(&h100, 256, &tuning), Ahead::Batch { makers: 64, slots: 24 });
         // All blocks of a batch are on the device at once, whatever its size.
-        for multiprocessors in [1, 2, 4, 78, 114, 132, 148] {
+        for multiprocessors in [16, 20, 46, 78, 114, 132, 148] {
             let info = DeviceInfo { multiprocessors, ..DeviceInfo::h100() };
             let Ahead::Batch { makers, slots } = ahead(&info, 5000, &tuning) else { panic!() };
             let jobs = batch(&info, makers);
             let blocks = jobs.div_ceil(BATCH_JOBS) + makers;
-            assert!(blocks <= multiprocessors.max(2), "{multiprocessors}: {blocks}");
+            assert!(blocks <= multiprocessors, "{multiprocessors}: {blocks}");
             assert!(slots >= jobs.div_ceil(UNIT_JOBS));
         }
         let a100 = DeviceInfo { capability: (8, 0), shared: 163 << 10, ..DeviceInfo::h100() };
         assert!(!streams(&a100, &RINGS[1], &tuning) && !streams(&h100, &RINGS[0], &tuning));
+        let slice = DeviceInfo { multiprocessors: 14, ..DeviceInfo::h100() };
+        assert!(!streams(&slice, &RINGS[1], &tuning));
+        assert_eq!((best_batch(132), best_batch(114), best_batch(4)), (256, 224, 8));
     }
 
     #[test]
