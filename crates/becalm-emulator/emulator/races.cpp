@@ -34,11 +34,30 @@ struct Clock {
 struct Access {
   uint32_t group = 0, thread = 0, clock = 0;
 };
-/// Readers of one cluster, and then those of another.
+/// Readers of one cluster, and then those of another. A word has few as a rule: only of more than these is a clock for each thread kept.
 struct Readers {
+  static constexpr size_t FEW = 8;
   uint32_t group;
-  Vector clock;
+  std::vector<std::pair<uint32_t, uint32_t>> few;
+  Vector many;
   Readers* next;
+  /// Notes the clock of a thread of `threads`.
+  void note(uint32_t thread, uint32_t clock, size_t threads) {
+    if (many.empty()) {
+      for (auto& [who, when] : few) {
+        if (who == thread) return void(when = when < clock ? clock : when);
+      }
+      if (few.size() < FEW) return few.emplace_back(thread, clock), void();
+      many.assign(threads > thread ? threads : thread + 1, 0);
+      for (const auto& [who, when] : few) {
+        if (many.size() <= who) many.resize(who + 1);
+        many[who] = when;
+      }
+      few.clear();
+    }
+    if (many.size() <= thread) many.resize(thread + 1);
+    if (many[thread] < clock) many[thread] = clock;
+  }
 };
 struct Cell {
   Access write, read;
@@ -126,6 +145,12 @@ bool covers(const Vector& a, const Vector& b) {
   }
   return true;
 }
+bool covers(const Vector& a, const Readers& b) {
+  for (const auto& [who, when] : b.few) {
+    if (value(a, who) < when) return false;
+  }
+  return covers(a, b.many);
+}
 void join(std::vector<Part>& into, const Part& from) {
   for (Part& part : into) {
     if (part.group != from.group) continue;
@@ -179,7 +204,7 @@ bool read_before(const Cell& c, const Group& g, const Clock& clock) {
   for (const Readers* r = c.readers; r; r = r->next) {
     if (r->group != g.number && ended(r->group, g)) continue;
     const Vector* its = r->group == g.number ? &clock.own : known(clock, r->group);
-    if (!its || !covers(*its, r->clock)) return false;
+    if (!its || !covers(*its, *r)) return false;
   }
   return true;
 }
@@ -187,6 +212,7 @@ bool read_before(const Cell& c, const Group& g, const Clock& clock) {
 void take_out(Readers*& place) {
   Readers* const readers = place;
   place = readers->next;
+  readers->few.clear(), readers->many = Vector();
   readers->next = spare, spare = readers;
 }
 void forget_readers(Cell& c) {
@@ -216,20 +242,17 @@ void note(Cell& c, const Access& a) {
     Readers* const made = spare ? spare : new Readers();
     if (spare) spare = spare->next;
     made->group = a.group, made->next = c.readers;
-    made->clock.assign(groups[a.group] ? groups[a.group]->threads : a.thread + 1, 0);
     c.readers = made, place = &c.readers;
   }
-  Vector& clock = (*place)->clock;
-  if (clock.size() <= a.thread) clock.resize(a.thread + 1);
-  if (clock[a.thread] < a.clock) clock[a.thread] = a.clock;
+  (*place)->note(a.thread, a.clock, groups[a.group] ? groups[a.group]->threads : 0);
 }
 
 /// `mine`: the access that is noted, of who has this clock or of an mbarrier.
 void on_read(Cell& c, const Group& g, const Clock& clock, const Access& mine, const void* place) {
   if (!before(c.write, g, clock)) report(place);
   Readers* const first = c.readers;
-  if (first && first->group == mine.group && mine.thread < first->clock.size()) {
-    first->clock[mine.thread] = mine.clock;
+  if (first && first->group == mine.group) {
+    first->note(mine.thread, mine.clock, g.threads);
     c.read = mine;
     return;
   }

@@ -230,7 +230,7 @@ fn encrypted_tables_of_other_values_are_not_recorded() {
     refused("values in", record(eight, (0, 7), encoding, 15, 0).unwrap_err());
     refused("values in", record(cyclic, (0, 7), encoding, 15, 0).unwrap_err());
     refused("padding bit", record(cyclic, (0, 7), cyclic, 15, 0).unwrap_err());
-    refused("from 0 to 7", record(encoding, (0, 8), encoding, 7, 0).unwrap_err());
+    refused("a table of 8 entries", record(encoding, (0, 8), encoding, 7, 0).unwrap_err());
     refused("from 0 to 15", record(encoding, (-1, 3), encoding, 15, 0).unwrap_err());
     let n = params.polynomial_size;
     refused("extraction index", record(encoding, (0, 15), encoding, 15, n).unwrap_err());
@@ -272,7 +272,7 @@ fn encrypted_tables_of_other_values_are_not_evaluated() {
 
     // In one call.
     let short = encrypt(encoding, encoding, &[7; 4]);
-    refused("from 0 to 3", evaluator.bootstrap_encrypted(&ct, &short).unwrap_err());
+    refused("a table of 4 entries", evaluator.bootstrap_encrypted(&ct, &short).unwrap_err());
     let other = encrypt(eight, encoding, &[7; 8]);
     refused("values in", evaluator.bootstrap_encrypted(&ct, &other).unwrap_err());
     assert!(evaluator.bootstrap_encrypted(&ct, &good).is_ok());

@@ -363,6 +363,9 @@ fn shares_and_parts_come_back_from_files() {
     }
     assert_eq!(context.load_key_share(&path, Trust::default()).unwrap().party(), 1);
     let part = context.decrypt_partially(&x, &share, &[1, 2], 2.0, 9).unwrap();
+    // A share is replaced by force alone.
+    assert_eq!(kind(context.save_partial(&part, &path)), Some("io"));
+    std::fs::remove_file(&path).unwrap();
     context.save_partial(&part, &path).unwrap();
     assert!(context.load_partial(&path, Trust::default()).unwrap() == part);
     assert_eq!(kind(context.load_key_share(&path, Trust::default())), Some("bad_file"));
