@@ -77,7 +77,7 @@ struct Copy {
   double2* to;
   const double2* from;
 };
-/// What a thread waits for.
+/// The reason why a thread waits.
 enum class Wait { BARRIER, PHASE, FLAG };
 struct Fiber {
   Block* block = nullptr;

@@ -20,7 +20,7 @@ const void* first_place = nullptr;
 namespace {
 
 using Vector = std::vector<uint32_t>;
-/// What is known of the threads of another cluster.
+/// The clocks that are known of another cluster's threads.
 struct Part {
   uint32_t group;
   std::shared_ptr<const Vector> clock;

@@ -16,7 +16,7 @@ void with(void (*kernel)(A...), void** arguments, std::index_sequence<I...>) {
   kernel(*static_cast<A*>(arguments[I])...);
 }
 
-/// What a thread of a kernel of this type does, and the kernel.
+/// A kernel of this type with its arguments, and the call that a thread makes.
 template <class... A>
 emulator::Body* find(void (*kernel)(A...), void (**out)()) {
   *out = reinterpret_cast<void (*)()>(kernel);

@@ -83,7 +83,7 @@ pub(crate) enum Handle {
     Host(#[expect(dead_code, reason = "kept until it is given back")] Vec<[u64; 8]>),
 }
 
-/// What a function was told: the bytes of shared memory that it may have, which part of a multiprocessor's memory it wants for
+/// Attributes that a function was given: the bytes of shared memory that it may have, which part of a multiprocessor's memory it wants for
 /// that, in percent, and whether its clusters may be larger than those of every GPU.
 #[derive(Clone, Copy)]
 pub(crate) struct Told {

@@ -31,7 +31,7 @@ unsafe extern "C" {
     fn becalm_emulator_why(calls: *const Calls) -> *const c_char;
 }
 
-/// What has become of the launches of a [`Pool`].
+/// The state of the launches of a [`Pool`].
 pub(crate) enum Outcome {
     /// None is left.
     Done,

@@ -5,7 +5,7 @@ use becalm_cuda::TEST_RINGS;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What is found without each wait, by its number (`planted` in the kernels); with `!` a mistake.
+/// The kernels with races when a wait is left out, by the wait's number (`planted` in the kernels); with `!` a mistake.
 const FOUND: [&str; 14] = [
     "",
     "ring",
