@@ -5,8 +5,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "emulator.h"
-#include "races.h"
+#include "beside.h"
 
 namespace {
 #include "kernels.cuh"
@@ -15,27 +14,6 @@ namespace {
 constexpr int FIRST_PLANT = 18, FIRST_OF_BATCH = 30;
 /// More than the longest ring has stages.
 constexpr u32 STEPS = 9;
-
-template <class F>
-emulator::Work of(unsigned grid, unsigned block, unsigned cluster, size_t shared, F& thread) {
-  return {{dim3(grid), dim3(block), cluster, shared, 0}, [](void* f) { (*static_cast<F*>(f))(); }, &thread, 0};
-}
-
-/// Runs what is in a pool to its end.
-void run(emulator::Pool* pool, const char* name) {
-  const unsigned long before = races::found;
-  emulator::Outcome outcome;
-  uint64_t ticket;
-  do {
-    outcome = emulator::go(*pool, &ticket);
-  } while (outcome == emulator::Outcome::ENDED);
-  if (outcome != emulator::Outcome::DONE) {
-    fprintf(stderr, "%d: %s: %s\n", emulator::plant, name, emulator::why(*pool));
-    printf(" !%s", name);
-  }
-  emulator::end_pool(pool);
-  if (races::found > before) printf(" %s", name);
-}
 
 template <int BLOCKS>
 void rotate(const char* name, const Value* table) {
@@ -51,10 +29,7 @@ void rotate(const char* name, const Value* table) {
   };
   auto stream = [&] { becalm_bundle_stream(bundles.data(), flags.data(), key.data(), exponents.data(), STEPS, table); };
   using Layout = LeavesLayout<BLOCKS>;
-  emulator::Pool* pool = emulator::make_pool();
-  emulator::add(*pool, of(BLOCKS, Layout::BLOCK_THREADS, BLOCKS, Layout::BYTES, rotation));
-  emulator::add(*pool, of(3, STREAM_THREADS, 1, STREAM_BYTES, stream));
-  run(pool, name);
+  launch(name, {of(BLOCKS, Layout::BLOCK_THREADS, BLOCKS, Layout::BYTES, rotation), of(3, STREAM_THREADS, 1, STREAM_BYTES, stream)});
 }
 
 /// A batch of one block that rotates and two that make bundles, with a ring of one step.
@@ -70,9 +45,7 @@ void batch(const Value* table) {
   };
   using Maker = MakerLayout<BATCH_STAGES, BATCH_STAGE_TILES>;
   constexpr int BYTES = WarpsLayout::BYTES > Maker::BYTES ? WarpsLayout::BYTES : Maker::BYTES;
-  emulator::Pool* pool = emulator::make_pool();
-  emulator::add(*pool, of(3, 32 * WarpsLayout::WARPS, 1, BYTES, all));
-  run(pool, "batch");
+  launch("batch", {of(3, 32 * WarpsLayout::WARPS, 1, BYTES, all)});
 }
 
 }  // namespace

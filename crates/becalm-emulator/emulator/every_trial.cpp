@@ -5,34 +5,10 @@
 #include <cstdio>
 #include <vector>
 
-#include "emulator.h"
-#include "races.h"
+#include "beside.h"
 
 namespace {
 #include "trials.cuh"
-
-template <class F>
-emulator::Work of(unsigned grid, unsigned block, unsigned cluster, size_t shared, F& thread) {
-  return {{dim3(grid), dim3(block), cluster, shared, 0}, [](void* f) { (*static_cast<F*>(f))(); }, &thread, 0};
-}
-
-/// Launches that run at once.
-void launch(const char* name, const std::vector<emulator::Work>& launches) {
-  const unsigned long before = races::found;
-  emulator::Pool* pool = emulator::make_pool();
-  for (const emulator::Work& work : launches) emulator::add(*pool, work);
-  emulator::Outcome outcome;
-  uint64_t ticket;
-  do {
-    outcome = emulator::go(*pool, &ticket);
-  } while (outcome == emulator::Outcome::ENDED);
-  if (outcome != emulator::Outcome::DONE) {
-    fprintf(stderr, "%d: %s: %s\n", emulator::plant, name, emulator::why(*pool));
-    printf(" !%s", name);
-  }
-  emulator::end_pool(pool);
-  if (races::found > before) printf(" %s", name);
-}
 
 void trials() {
   const u32 count = 7;
