@@ -1,12 +1,11 @@
 //! Sums: carries, addition and subtraction, sums of many, selection, bitwise operations.
 //!
 //! A digit sum with its carry stays below 8, so one rotation of two tables gives digit and carry: n bootstraps for n
-//! digits, one after another. By parallel prefix (Sklansky in groups of four, states none < propagate < generate merged by
-//! the sign of 4x₂ + 2x₁ + x₀) it takes about 3n, ⌈n/8⌉ + 5 deep.
+//! digits, one after another. By parallel prefix (`prefix`) it takes about 3n.
 
 use super::{Type, Word};
 use crate::Result;
-use crate::apps::circuit::{Aim, Circuit, NORM2, Sum};
+use crate::apps::circuit::{Aim, Circuit, NORM2, ROOM, Sum};
 use std::collections::VecDeque;
 
 /// Most that digit sums may reach before carries are propagated.
@@ -23,11 +22,17 @@ fn split(v: i64, mask: i64) -> (i64, i64) {
 }
 
 impl Circuit {
-    /// Digits 0 ..= 3 from digit sums of at most 6 and a carry of at most 1 into the first; also the carry out. Sums come in
-    /// the shape of `ty`.
-    pub(super) fn propagate(&mut self, ty: Type, sums: &[Sum], carry: Sum) -> Result<(Word, Sum)> {
+    /// Digits 0 ..= 3 from digit sums of at most 6 and a carry of at most 1 into the first; also the carry out, if it is
+    /// wanted. Sums come in the shape of `ty`.
+    pub(super) fn propagate(
+        &mut self,
+        ty: Type,
+        sums: &[Sum],
+        carry: Sum,
+        out: bool,
+    ) -> Result<(Word, Sum)> {
         if self.aim() == Aim::Depth && sums.len() > 4 {
-            return self.propagate_deep(ty, sums, carry);
+            return self.propagate_deep(ty, sums, &carry, out);
         }
         let (mut digits, mut carry) = (vec![], carry);
         for (i, sum) in sums.iter().enumerate() {
@@ -38,72 +43,6 @@ impl Circuit {
             digits.push(out.remove(0));
         }
         Ok((Word { ty, digits }, carry))
-    }
-
-    /// [`Circuit::propagate`] by parallel prefix.
-    fn propagate_deep(&mut self, ty: Type, sums: &[Sum], carry: Sum) -> Result<(Word, Sum)> {
-        let n = sums.len();
-        let (mut digits, mut states) = (vec![], vec![]);
-        for (i, sum) in sums.iter().enumerate() {
-            let mask = ty.mask(i);
-            let first = i64::from(i == 0);
-            let sum = if i == 0 { sum + &carry } else { sum.clone() };
-            // The first digit knows its carry, so it never propagates.
-            let state = move |v: i64| match (v > mask, v == mask && first == 0) {
-                (true, _) => 2,
-                (_, true) => 1,
-                _ => 0,
-            };
-            let scale = 4 - 3 * first;
-            let both: [&dyn Fn(i64) -> i64; 2] = [&|v| scale * (v & mask), &state];
-            let mut out = self.lookup(&sum, &both)?;
-            states.push(out.remove(1));
-            digits.push(out.remove(0));
-        }
-        let mut carries = vec![Sum::clear(0)];
-        let mut prefixes = vec![];
-        for group in states.chunks(4) {
-            prefixes.push(self.group_prefixes(group)?);
-        }
-        for pair in prefixes.chunks(2) {
-            let carry = carries.last().cloned().unwrap_or(Sum::clear(0)).times(2);
-            let mut weighted = carry;
-            for (k, group) in pair.iter().enumerate() {
-                let scale = 2 << k;
-                weighted = &weighted + &group[group.len() - 1].times(scale);
-                carries.push(self.map(&weighted, |v| i64::from(v >= 2 * scale))?);
-            }
-        }
-        let mut out = vec![];
-        for (i, digit) in digits.iter().enumerate() {
-            let mask = ty.mask(i);
-            let known = match i % 4 {
-                0 => carries[i / 4].times(2),
-                j => &prefixes[i / 4][j - 1] + &carries[i / 4],
-            };
-            let high = known.high.min(3);
-            let known = known.within(0, high);
-            let done = |v: i64| ((v >> 2) + i64::from(v & 3 >= 2)) & mask;
-            let first = i == 0;
-            out.push(if first { digit.clone() } else { self.map(&(digit + &known), done)? });
-        }
-        Ok((Word { ty, digits: out }, carries[n.div_ceil(4)].clone()))
-    }
-
-    /// States of the digits of a group together with all below them in it.
-    fn group_prefixes(&mut self, states: &[Sum]) -> Result<Vec<Sum>> {
-        let mut out: Vec<Sum> = vec![];
-        for i in 0..states.len() {
-            let low = if i == 3 { out[2].clone() } else { states[0].clone() };
-            let (sum, middle) = match i {
-                0 => (low, 1),
-                2 => (&(&states[2].times(4) + &states[1].times(2)) + &low, 7),
-                _ => (&states[i].times(2) + &low, 3),
-            };
-            let sign = |v: i64| 1 + (v - middle).signum();
-            out.push(if i == 0 { sum } else { self.map(&sum, sign)? });
-        }
-        Ok(out)
     }
 
     /// The value of columns of digits: Σ 4^k · Σ column k, modulo 2^bits. Chunks of a column that reach 15 become a digit
@@ -147,7 +86,7 @@ impl Circuit {
                 }
             }
         }
-        Ok(self.propagate(ty, &sums, Sum::clear(0))?.0)
+        Ok(self.propagate(ty, &sums, Sum::clear(0), false)?.0)
     }
 
     /// a + b modulo 2^bits.
@@ -155,14 +94,14 @@ impl Circuit {
     /// # Errors
     /// [`Error::BadInput`](crate::Error::BadInput) for operands of different types; so all operations of two words.
     pub fn add(&mut self, a: &Word, b: &Word) -> Result<Word> {
-        Ok(self.add_carry(a, b)?.0)
+        Ok(self.add_carry(a, b, false)?.0)
     }
 
-    /// a + b modulo 2^bits, and the carry out of the last digit.
-    pub(super) fn add_carry(&mut self, a: &Word, b: &Word) -> Result<(Word, Sum)> {
+    /// a + b modulo 2^bits, and the carry out of the last digit if it is wanted.
+    pub(super) fn add_carry(&mut self, a: &Word, b: &Word, out: bool) -> Result<(Word, Sum)> {
         a.require_like(b, "add")?;
         let sums: Vec<Sum> = a.digits.iter().zip(&b.digits).map(|(x, y)| x + y).collect();
-        self.propagate(a.ty, &sums, Sum::clear(0))
+        self.propagate(a.ty, &sums, Sum::clear(0), out)
     }
 
     /// a − b modulo 2^bits.
@@ -170,15 +109,15 @@ impl Circuit {
     /// # Errors
     /// As [`Circuit::add`].
     pub fn sub(&mut self, a: &Word, b: &Word) -> Result<Word> {
-        Ok(self.sub_carry(a, b)?.0)
+        Ok(self.sub_carry(a, b, false)?.0)
     }
 
-    /// a − b modulo 2^bits as a + !b + 1, and the carry: 1 if a ≥ b without sign.
-    pub(super) fn sub_carry(&mut self, a: &Word, b: &Word) -> Result<(Word, Sum)> {
+    /// a − b modulo 2^bits as a + !b + 1, and the carry if it is wanted: 1 if a ≥ b without sign.
+    pub(super) fn sub_carry(&mut self, a: &Word, b: &Word, out: bool) -> Result<(Word, Sum)> {
         a.require_like(b, "sub")?;
         let complement = self.not(b);
         let sums: Vec<Sum> = a.digits.iter().zip(&complement.digits).map(|(x, y)| x + y).collect();
-        self.propagate(a.ty, &sums, Sum::clear(1))
+        self.propagate(a.ty, &sums, Sum::clear(1), out)
     }
 
     /// −a modulo 2^bits.
@@ -198,7 +137,7 @@ impl Circuit {
             let flip = |v: i64| if v >= 4 { mask - (v - 4) } else { v };
             sums.push(self.map(&(d + &when.times(4)), flip)?);
         }
-        Ok(self.propagate(a.ty, &sums, when.clone())?.0)
+        Ok(self.propagate(a.ty, &sums, when.clone(), false)?.0)
     }
 
     /// |a|; of the least value itself, as `wrapping_abs`.
@@ -233,17 +172,29 @@ impl Circuit {
         self.columns(first.ty, (0..first.digits.len()).map(column).collect())
     }
 
-    /// `if c { a } else { b }`: each digit is b + c·(a − b), two bootstraps.
+    /// `if c { a } else { b }`, two bootstraps for each digit: a turns to one of four places on the torus where c is 1, beside
+    /// which b does not count, and to 0 elsewhere, where b is read.
     ///
     /// # Errors
     /// As [`Circuit::add`]; if `c` is not a bool.
     pub fn select(&mut self, c: &Word, a: &Word, b: &Word) -> Result<Word> {
         a.require_like(b, "select")?;
         let when = c.truth("select")?.clone();
-        let seven = self.map(&when, |v| 7 * v)?;
-        let digits = a.digits.iter().zip(&b.digits);
-        let digits = digits.map(|(x, y)| self.choose(&seven, x, y)).collect::<Result<Vec<_>>>()?;
-        self.fresh(&Word { ty: a.ty, digits })
+        if let Some(c) = when.constant() {
+            return self.fresh(if c == 0 { b } else { a });
+        }
+        // Places 4, 8, 20 and 24 of 32: those half a torus apart have digits that add up to 3.
+        let place = |v: i64| if v >= 4 { [4, 8, 24, 20][v as usize & 3] } else { 0 };
+        // Twice a digit less 3.
+        let entries = [-3, -1, 1, 3, -3, -3, -3, -3, -1, -1, -1, -1, 0, 0, 0, 0];
+        let mut digits = vec![];
+        for (x, y) in a.digits.iter().zip(&b.digits) {
+            let placed = self.map(&(x + &when.times(4)), place)?;
+            let sum = (&placed + y).within(0, 2 * ROOM - 1);
+            let high = x.high.max(y.high);
+            digits.push(self.circle(&sum, &entries, &[(0, 3, 0, high)])?.remove(0));
+        }
+        Ok(Word { ty: a.ty, digits })
     }
 
     /// x where `seven` is 7, y where it is 0: y plus one bootstrap, noise of y included.

@@ -21,7 +21,7 @@ pub(super) enum Ask {
 
 impl Circuit {
     /// The sign of a sum, as asked: a table if its values fit one, else by the odd function on the whole torus.
-    fn sign_of(&mut self, v: &Sum, ask: Ask) -> Result<Sum> {
+    pub(super) fn sign_of(&mut self, v: &Sum, ask: Ask) -> Result<Sum> {
         let small = v.high - v.low < ROOM;
         match ask {
             Ask::Greater if small => self.map(v, |x| i64::from(x > 0)),
@@ -172,7 +172,7 @@ impl Circuit {
     /// # Errors
     /// As [`Circuit::add`].
     pub fn overflowing_add(&mut self, a: &Word, b: &Word) -> Result<(Word, Word)> {
-        let (sum, carry) = self.add_carry(a, b)?;
+        let (sum, carry) = self.add_carry(a, b, !a.ty.signed())?;
         let left = if a.ty.signed() { self.sign_overflow(a, b, &sum, false)? } else { carry };
         Ok((sum, Word::bool(left)))
     }
@@ -182,7 +182,7 @@ impl Circuit {
     /// # Errors
     /// As [`Circuit::add`].
     pub fn overflowing_sub(&mut self, a: &Word, b: &Word) -> Result<(Word, Word)> {
-        let (difference, carry) = self.sub_carry(a, b)?;
+        let (difference, carry) = self.sub_carry(a, b, !a.ty.signed())?;
         let left = if a.ty.signed() {
             self.sign_overflow(a, b, &difference, true)?
         } else {

@@ -89,7 +89,7 @@ impl Circuit {
     ) -> Result<Sum> {
         let sums: Vec<Sum> = rest.iter().zip(divisor).map(|(r, d)| &r.plus(3) - d).collect();
         let ty = Type::Uint(2 * rest.len() as u32);
-        let (less, carry) = self.propagate(ty, &sums, Sum::clear(1))?;
+        let (less, carry) = self.propagate(ty, &sums, Sum::clear(1), true)?;
         // R ≥ D if nothing is borrowed and D ends where R does.
         let both = &carry + &above.times(2);
         let keep = |v: i64| 7 * i64::from(v != 1);

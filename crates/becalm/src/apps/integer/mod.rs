@@ -14,6 +14,7 @@ mod expression;
 mod file;
 mod multiply;
 mod operations;
+mod prefix;
 mod shift;
 mod size;
 mod table;
