@@ -122,7 +122,8 @@ def integers(w):
     )
     assert (name, len(digits)) == ("uint8", len(x._digits))
     name, operands = _native.integer_operations()[0]
-    assert _native.record_integers(secret.params, name, False, [("uint8", None)] * operands)
+    forms = _native.IntegerForms(secret.params, name, [("uint8", None)] * operands)
+    assert forms.program(None)
 
 
 @kind
@@ -145,7 +146,8 @@ def aes(w):
     bits = _native.bits_to_bytes(text._bits, False, False)
     assert _native.bits_from_bytes(bits, True, None)[0] is False
     assert _native.record_aes_ecb(secret.params, 1) and becalm.aes_ctr(bytes(16), b"x", bytes(16))
-    assert _native.record_aes_ctr(secret.params, bytes(16), bytes(16), None)
+    assert _native.record_aes_ctr(secret.params, 1, None)
+    assert _native.aes_ctr_blocks(key._bits, bytes(16), bytes(16))
 
 
 @kind

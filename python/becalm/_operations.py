@@ -279,14 +279,21 @@ def moved(operation: str, at: int, value: Any, type_: IntegerType) -> Any:
 
 
 @lru_cache(maxsize=256)
+def forms(
+    params: Params, operation: str, operands: tuple[tuple[str, bytes | None], ...]
+) -> _native.IntegerForms:
+    """An operation in its forms, each recorded once."""
+    if operation == "parity" and operands and operands[0][0] != "bool":
+        remedy = "compare first, or take x.count_ones() & 1"
+        raise BadInput("parity", "booleans", operands[0][0], remedy)
+    return _native.IntegerForms(params, operation, operands)
+
+
 def record(
     params: Params, operation: str, deep: bool, operands: tuple[tuple[str, bytes | None], ...]
 ) -> tuple[_native.Program, list[str]]:
     """The program of an operation, and the types of its results."""
-    if operation == "parity" and operands and operands[0][0] != "bool":
-        remedy = "compare first, or take x.count_ones() & 1"
-        raise BadInput("parity", "booleans", operands[0][0], remedy)
-    return _native.record_integers(params, operation, deep, operands)
+    return forms(params, operation, operands).program(deep)
 
 
 def type_of(op: str, value: Any, name: str = "") -> IntegerType:

@@ -152,7 +152,7 @@ class IntegerType(_html.Shown):
         entries
             Those of `"table"`, whose index is of this type.
         deep
-            Whether the shortest path is wanted instead of the fewest bootstraps.
+            Whether the shortest path is wanted instead of the fewest bootstraps, which a CPU runs.
 
         Raises
         ------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from becalm import _html, _native, _operations, _public, _values
@@ -343,7 +344,7 @@ class AesKey(Encrypted, _html.Shown):
         if not len(blocks) or len(blocks) % BLOCK:
             remedy = "fill the last block up"
             raise BadInput("ecb", f"blocks of {BLOCK} bytes", f"{len(blocks)} bytes", remedy)
-        program = _native.record_aes_ecb(self._machine("ecb").params, len(blocks) // BLOCK)
+        program = _ecb(self._machine("ecb").params, len(blocks) // BLOCK)
         return EncryptedBytes(Lwe.concat(self._run("ecb", program, blocks._bits)))
 
     def ctr(self, data: bytes, counter: bytes) -> EncryptedBytes:
@@ -368,10 +369,10 @@ class AesKey(Encrypted, _html.Shown):
         >>> key.ctr(arrived, bytes(16)).decrypt(secret)
         b'calm'
         """
-        program = self._ctr("ctr", data, counter, None)
+        program, blocks = self._ctr("ctr", data, counter, None)
         if not data:
             return EncryptedBytes(Ciphertext(self._bits, (len(self._bits),))[:0])
-        bits = self._run("ctr", program)[: 8 * len(data)]
+        bits = self._run("ctr", program, blocks)[: 8 * len(data)]
         return EncryptedBytes(Lwe.concat(bits))
 
     def transcipher(self, data: bytes, counter: bytes, type_: IntegerType) -> Integers:
@@ -404,21 +405,19 @@ class AesKey(Encrypted, _html.Shown):
         [500, 3]
         """
         _operations.type_of("transcipher", type_)
-        program = self._ctr("transcipher", data, counter, type_)
+        program, blocks = self._ctr("transcipher", data, counter, type_)
         if len(data) * 8 % type_.bits:
             remedy = "fill the data up before it is encrypted"
             raise BadInput("transcipher", f"whole {type_.name}", f"{len(data)} bytes", remedy)
         if not data:
             return type_.trivial(self._machine("transcipher"), [])
-        results = self._run("transcipher", program)
+        results = self._run("transcipher", program, blocks)
         n, count = (type_.bits + 1) // 2, len(data) * 8 // type_.bits
         digits = [Lwe.concat(results[i::n][:count]) for i in range(n)]
         return Integers(type_, digits, (count,), self._server)
 
     def cost(self, blocks: int = 1, type_: IntegerType | None = None) -> Cost:
         """The cost of `ctr` on `blocks` blocks, the key's expansion included; or of `transcipher`.
-
-        A block less or more some steps that it shares with the expansion, by its counter.
 
         Parameters
         ----------
@@ -446,13 +445,8 @@ class AesKey(Encrypted, _html.Shown):
         if not 1 <= number <= MOST_BLOCKS:
             got = str(number)
             raise BadInput("aes", f"1 to {MOST_BLOCKS} blocks", got, "split the data")
-        size = BLOCK * number
         name = None if type_ is None else _operations.type_of("aes", type_).name
-        params = self.params
-        # Zeros would share whole S-boxes.
-        counter = bytes(range(1, BLOCK + 1))
-        program = _native.record_aes_ctr(params, counter, bytes(size), name)
-        return Cost(**program.cost())
+        return Cost(**_ctr(self.params, number, name).cost())
 
     def __repr__(self) -> str:
         where = "on no server" if self._server is None else "on a server"
@@ -465,18 +459,29 @@ class AesKey(Encrypted, _html.Shown):
 
     def _ctr(
         self, op: str, data: bytes, counter: bytes, type_: IntegerType | None
-    ) -> _native.Program:
+    ) -> tuple[_native.Program, Lwe]:
         data = _bytes(op, data)
         counter = _block(op, "counter", counter)
         # Empty data has no block; one is recorded all the same, so that bad arguments are refused.
         whole = data + bytes(-len(data) % BLOCK) if data else bytes(BLOCK)
         name = None if type_ is None else type_.name
-        return _native.record_aes_ctr(self._machine(op).params, counter, whole, name)
+        program = _ctr(self._machine(op).params, len(whole) // BLOCK, name)
+        return program, _native.aes_ctr_blocks(self._bits, counter, whole)
 
     def _run(self, op: str, program: _native.Program, *blocks: Lwe) -> list[Lwe]:
         bits = [self._bits, *blocks]
         inputs: list[Any] = [bit for b in bits for bit in Ciphertext(b, (len(b), 1))]
         return [c._lwe for c in self._machine(op)._results(TfheProgram(program), inputs, None)]
+
+
+@lru_cache(maxsize=8)
+def _ecb(params: Params, blocks: int) -> _native.Program:
+    return _native.record_aes_ecb(params, blocks)
+
+
+@lru_cache(maxsize=8)
+def _ctr(params: Params, blocks: int, name: str | None) -> _native.Program:
+    return _native.record_aes_ctr(params, blocks, name)
 
 
 def aes128(secret: SecretKey, key: bytes) -> AesKey:

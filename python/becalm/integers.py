@@ -164,7 +164,7 @@ class Integers(_words.Words, _html.Shown):
         """
         return self._run(f"cast {_types.named('astype', type_).name}", [self])[0]
 
-    def apply(self, operation: str, *others: Any, deep: bool = False) -> Any:
+    def apply(self, operation: str, *others: Any, deep: bool | None = None) -> Any:
         """An operation by its name, on this array and further operands.
 
         Parameters
@@ -174,7 +174,8 @@ class Integers(_words.Words, _html.Shown):
         *others
             Encrypted arrays, plain numbers, which are folded into the circuit, or plain arrays.
         deep
-            Asks for the shortest path instead of the fewest bootstraps.
+            Asks for the shortest path, or with `False` for the fewest bootstraps; by default for
+            what is quicker on the server's machine for as many values.
 
         Returns
         -------
@@ -425,7 +426,7 @@ class Integers(_words.Words, _html.Shown):
         operands: list[Any],
         clear: IntegerType | None = None,
         *,
-        deep: bool = False,
+        deep: bool | None = None,
     ) -> list[Integers]:
         """Records an operation and runs it once. `clear` is the type of the clear numbers, if it
         differs from that of the others."""
@@ -459,7 +460,9 @@ class Integers(_words.Words, _html.Shown):
                     x = _operations.moved(operation, i, x, values[0].type)
                 ty = clear or _operations.clear_type(operation, i, values[0].type, 64)
                 kinds.append((ty.name, _operations.word(operation, ty, x)))
-        program, types = _operations.record(server.params, operation, deep, tuple(kinds))
+        forms = _operations.forms(server.params, operation, tuple(kinds))
+        lanes = int(np.prod(shape))
+        program, types = forms.program(deep, server._opened(), lanes)
         digits = [c._lwe for c in server._results(TfheProgram(program), list(inputs), None)]
         results = []
         for name in types:

@@ -535,7 +535,7 @@ class Server(_gates.Gates, _html.Shown):
             found = evaluator.evaluate(program._native, arguments, callback)
         self._tell(before)
         lanes = int(np.prod(shape))
-        bootstraps = program.cost.bootstraps * lanes
+        bootstraps = program._native.bootstraps * lanes
         if bootstraps:
             self._seconds_each = (time.perf_counter() - began) / bootstraps
         return [Ciphertext(lwe, shape) for lwe in found]

@@ -8,7 +8,7 @@ use crate::cases::matches;
 use crate::peer_tfhe;
 use crate::rows::{Clock, Row, Times};
 use anyhow::{Context, Result, ensure};
-use becalm::apps::aes::{Aes, decrypt_bytes, encrypt_bytes};
+use becalm::apps::aes::{Aes, clear_bytes, ctr_blocks, decrypt_bytes, encrypt_bytes};
 use becalm::apps::integer::{Clear, Integers, Operation, Type};
 use becalm::apps::{Aim, integer::Recorded};
 use becalm::backend::{Cpu, Evaluator};
@@ -143,14 +143,16 @@ struct OursAes<'a> {
 
 impl<'a> OursAes<'a> {
     fn new(keys: &'a Keys) -> Result<Self> {
-        let aes = Aes::ctr(keys.secret.params().clone(), COUNTER, &[[0; 16]], None)?;
-        let arguments = aes.arguments(&encrypt_bytes(&keys.secret, &KEY)?, &[])?;
+        let aes = Aes::ctr(keys.secret.params().clone(), 1, None)?;
+        let key = encrypt_bytes(&keys.secret, &KEY)?;
+        let blocks = clear_bytes(&key, &ctr_blocks(COUNTER, &[[0; 16]]).concat())?;
+        let arguments = aes.arguments(&key, &[&blocks])?;
         Ok(OursAes { keys, aes, arguments, out: None })
     }
 
     /// The block by an unencrypted run of the recorded circuit, which tests compare with NIST's vectors.
     fn wanted(&self) -> Result<Vec<u64>> {
-        Ok(self.aes.run_unencrypted(&KEY, &[])?)
+        Ok(self.aes.run_unencrypted(&KEY, &ctr_blocks(COUNTER, &[[0; 16]]))?)
     }
 }
 

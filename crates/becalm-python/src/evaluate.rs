@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 /// An evaluation key, expanded on a machine.
 #[pyclass(frozen, module = "becalm._native")]
-pub struct Evaluator(backend::Evaluator);
+pub struct Evaluator(pub backend::Evaluator);
 
 #[pymethods]
 impl Evaluator {

@@ -3,15 +3,20 @@
 
 use crate::call::{detached, guarded, raise};
 use crate::ciphertext::{Lwe, file_bytes, flat, read};
+use crate::evaluate::Evaluator;
 use crate::keys::{EvaluationKey, SecretKey};
 use crate::params::Params;
 use crate::program::Program;
 use becalm::apps::aes::{self, Aes, BLOCK};
-use becalm::apps::integer::{self, Clear, Integers, ListOperation, Operation, Type, Word};
+use becalm::apps::integer::{
+    self, Clear, Forms, Integers, ListOperation, Operation, Recorded, Type, Word,
+};
 use becalm::apps::{Aim, Circuit};
+use becalm::params::TfheParams;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
+use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// Clear integers of a type.
@@ -41,27 +46,45 @@ pub fn integer_type(name: &str) -> PyResult<(u32, usize, bool)> {
     })
 }
 
-/// The program of an operation on operands of these types, and the types of its results. An operand with a value is clear.
-#[pyfunction]
-pub fn record_integers(
-    params: &Params,
-    operation: &str,
-    deep: bool,
-    operands: Vec<(String, Option<Vec<u8>>)>,
-) -> PyResult<(Program, Vec<String>)> {
-    guarded(|| {
-        let aim = if deep { Aim::Depth } else { Aim::Work };
-        record(params, operation, aim, &operands).map_err(raise)
-    })
+/// An operation on operands of these types, in all its forms. An operand with a value is clear.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct IntegerForms(Forms);
+
+#[pymethods]
+impl IntegerForms {
+    /// The operation of a name.
+    #[new]
+    fn new(params: &Params, operation: String, operands: Vec<(String, Option<Vec<u8>>)>) -> Self {
+        let params = params.0.clone();
+        IntegerForms(Forms::new(move |aim| record(&params, &operation, aim, &operands)))
+    }
+
+    /// The program and the types of its results: on the shortest path, with the fewest bootstraps, or, where `deep` is `None`, the quickest
+    /// of an evaluator's machine for a number of lanes.
+    #[pyo3(signature = (deep, evaluator=None, lanes=1))]
+    fn program(
+        &self,
+        py: Python<'_>,
+        deep: Option<bool>,
+        evaluator: Option<&Evaluator>,
+        lanes: usize,
+    ) -> PyResult<(Program, Vec<String>)> {
+        let recorded = detached(py, || match (deep, evaluator) {
+            (None, Some(evaluator)) => self.0.quickest(&evaluator.0.info().pace, lanes),
+            (deep, _) => self.0.of(if deep == Some(true) { Aim::Depth } else { Aim::Work }),
+        })?;
+        let types = recorded.outputs().iter().map(Type::to_string).collect();
+        Ok((Program::of(recorded.program().clone()), types))
+    }
 }
 
 fn record(
-    params: &Params,
+    params: &Arc<TfheParams>,
     operation: &str,
     aim: Aim,
     operands: &[(String, Option<Vec<u8>>)],
-) -> becalm::Result<(Program, Vec<String>)> {
-    let mut circuit = Circuit::new(params.0.clone(), aim)?;
+) -> becalm::Result<Recorded> {
+    let mut circuit = Circuit::new(params.clone(), aim)?;
     let (mut words, mut inputs) = (vec![], vec![]);
     for (name, value) in operands {
         let ty: Type = name.parse()?;
@@ -91,9 +114,7 @@ fn record(
         },
     };
     let inputs: Vec<&Word> = inputs.iter().collect();
-    let recorded = circuit.finish(&inputs, &outputs.iter().collect::<Vec<_>>())?;
-    let types = recorded.outputs().iter().map(Type::to_string).collect();
-    Ok((Program::of(recorded.program().clone()), types))
+    circuit.finish(&inputs, &outputs.iter().collect::<Vec<_>>())
 }
 
 /// The stand-in for an operand that was left out.
@@ -280,20 +301,30 @@ pub fn record_aes_ecb(py: Python<'_>, params: &Params, blocks: usize) -> PyResul
     Ok(Program::of(aes.program().clone()))
 }
 
-/// The program of AES-128 in CTR on clear data: the bits of a key to bits, or to the digits of integers of a type.
+/// The program of AES-128 in CTR: the bits of a key and those of [`aes_ctr_blocks`] to bits, or to the digits of integers of a type.
 #[pyfunction]
 pub fn record_aes_ctr(
     py: Python<'_>,
     params: &Params,
-    counter: [u8; BLOCK],
-    data: &[u8],
+    blocks: usize,
     name: Option<&str>,
 ) -> PyResult<Program> {
-    let (blocks, _) = data.as_chunks::<BLOCK>();
-    let aes = detached(py, || {
-        Aes::ctr(params.0.clone(), counter, blocks, name.map(str::parse).transpose()?)
-    })?;
+    let aes =
+        detached(py, || Aes::ctr(params.0.clone(), blocks, name.map(str::parse).transpose()?))?;
     Ok(Program::of(aes.program().clone()))
+}
+
+/// Counters and whole blocks of data as arguments of AES in CTR, for the key of `like`; anyone can read them.
+#[pyfunction]
+pub fn aes_ctr_blocks(
+    py: Python<'_>,
+    like: &Lwe,
+    counter: [u8; BLOCK],
+    data: &[u8],
+) -> PyResult<Lwe> {
+    let (blocks, _) = data.as_chunks::<BLOCK>();
+    let bytes = aes::ctr_blocks(counter, blocks).concat();
+    detached(py, || aes::clear_bytes(&like.0, &bytes)).map(Lwe)
 }
 
 /// Decrypts the digits of integers of a type.

@@ -63,10 +63,10 @@ mod _native {
     use crate::evaluate::{Evaluator, devices, require_machine};
     #[pymodule_export]
     use crate::integers::{
-        aes_ctr, bits_from_bytes, bits_to_bytes, check_bits, decrypt_bits, decrypt_integers,
-        encrypt_bits, encrypt_integers, integer_most, integer_operations, integer_type,
-        integers_from_bytes, integers_to_bytes, load_bits, load_integers, record_aes_ctr,
-        record_aes_ecb, record_integers, save_bits, save_integers, trivial_integers,
+        IntegerForms, aes_ctr, aes_ctr_blocks, bits_from_bytes, bits_to_bytes, check_bits,
+        decrypt_bits, decrypt_integers, encrypt_bits, encrypt_integers, integer_most,
+        integer_operations, integer_type, integers_from_bytes, integers_to_bytes, load_bits,
+        load_integers, record_aes_ctr, record_aes_ecb, save_bits, save_integers, trivial_integers,
     };
     #[pymodule_export]
     use crate::job::{Job, JobLoan, JobRunner};

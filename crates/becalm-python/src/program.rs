@@ -257,6 +257,13 @@ impl Program {
         self.now().ops().len()
     }
 
+    /// Bootstraps on one lane.
+    #[getter]
+    fn bootstraps(&self) -> usize {
+        let program = self.now();
+        program.ops().iter().filter(|op| op.need() == Some(program::Need::Bootstrap)).count()
+    }
+
     /// The cost of the program on one lane.
     fn cost<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let cost = guarded(|| Ok(self.now().cost()))?;

@@ -1,6 +1,8 @@
 //! AES-128 on encrypted bits against the vectors of NIST: the circuits run unencrypted, their noise, and one block encrypted.
 
-use becalm::apps::aes::{Aes, Content, ctr_unencrypted, decrypt_bytes, encrypt_bytes};
+use becalm::apps::aes::{
+    Aes, Content, clear_bytes, ctr_blocks, ctr_unencrypted, decrypt_bytes, encrypt_bytes,
+};
 use becalm::apps::integer::Type;
 use becalm::backend::{Cpu, Evaluator};
 use becalm::cipher::SecretKey;
@@ -50,11 +52,12 @@ const MESSAGE: [&str; 2] = ["6bc1bee22e409f96e93d7e117393172a", "ae2d8a571e03ac9
 fn ctr_turns_what_aes_encrypted_into_the_message() {
     let key = block("2b7e151628aed2a6abf7158809cf4f3c");
     let data = SENT.map(block);
-    let aes = Aes::ctr(params("tfhe_2_2"), block(COUNTER), &data, None).unwrap();
+    let aes = Aes::ctr(params("tfhe_2_2"), 2, None).unwrap();
+    let blocks = ctr_blocks(block(COUNTER), &data);
     let message = MESSAGE.map(block).concat();
-    assert_eq!(bytes(&aes.run_unencrypted(&key, &[]).unwrap()), message);
-    let words = Aes::ctr(params("tfhe_2_2"), block(COUNTER), &data, Some(Type::Uint(32))).unwrap();
-    let digits = words.run_unencrypted(&key, &[]).unwrap();
+    assert_eq!(bytes(&aes.run_unencrypted(&key, &blocks).unwrap()), message);
+    let words = Aes::ctr(params("tfhe_2_2"), 2, Some(Type::Uint(32))).unwrap();
+    let digits = words.run_unencrypted(&key, &blocks).unwrap();
     let back: Vec<u8> =
         digits.chunks(4).map(|d| d.iter().rev().fold(0, |x, v| x << 2 | *v as u8)).collect();
     assert_eq!(back, message);
@@ -83,10 +86,10 @@ fn full_size_block_and_stream() {
     let results = evaluator.run(ecb.program(), &ecb.arguments(&key, &[&text]).unwrap()).unwrap();
     let found = decrypt_bytes(&secret, &ecb.bits(&results).unwrap()).unwrap();
     assert_eq!(found, block("3ad77bb40d7a3660a89ecaf32466ef97"));
-    let ctr =
-        Aes::ctr(secret.params().clone(), block(COUNTER), &[block(SENT[0])], Some(Type::Uint(64)))
-            .unwrap();
-    let results = evaluator.run(ctr.program(), &ctr.arguments(&key, &[]).unwrap()).unwrap();
+    let ctr = Aes::ctr(secret.params().clone(), 1, Some(Type::Uint(64))).unwrap();
+    let blocks = ctr_blocks(block(COUNTER), &[block(SENT[0])]).concat();
+    let blocks = clear_bytes(&key, &blocks).unwrap();
+    let results = evaluator.run(ctr.program(), &ctr.arguments(&key, &[&blocks]).unwrap()).unwrap();
     let words = ctr.integers(&results).unwrap().decrypt(&secret).unwrap();
     let found: Vec<u8> = words.iter().flat_map(|w| w.to_bytes()[..8].to_vec()).collect();
     assert_eq!(found, block(MESSAGE[0]));
@@ -105,8 +108,9 @@ fn the_clients_side_is_what_everybody_has() {
     // The counter wraps at 2^128 as the circuit's does.
     let mut zeros = [0; 32];
     ctr_unencrypted(&key, &[0xff; 16], &mut zeros);
-    let aes = Aes::ctr(params("tfhe_2_2"), [0xff; 16], &[[0; 16]; 2], None).unwrap();
-    assert_eq!(bytes(&aes.run_unencrypted(&key, &[]).unwrap()), zeros);
+    let aes = Aes::ctr(params("tfhe_2_2"), 2, None).unwrap();
+    let blocks = ctr_blocks([0xff; 16], &[[0; 16]; 2]);
+    assert_eq!(bytes(&aes.run_unencrypted(&key, &blocks).unwrap()), zeros);
 }
 
 #[test]

@@ -28,8 +28,8 @@ pub use reference::Reference;
 pub use several::Several;
 
 use crate::params::{CkksParams, TfheParams};
-use crate::program::Reg;
 use crate::program::rlwe::Constants;
+use crate::program::{Pace, Reg};
 use crate::{Error, Progress, Result};
 use std::ops::Range;
 use std::sync::Arc;
@@ -45,6 +45,8 @@ pub struct Info {
     pub memory: u64,
     /// Number of equal instructions at which the machine is busy.
     pub best_batch: usize,
+    /// The time of its waves of TFHE, by which programs are chosen and arranged.
+    pub pace: Pace,
 }
 
 /// Why the CPU computes where [`by_name`] was asked for `"auto"`.

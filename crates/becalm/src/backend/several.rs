@@ -7,7 +7,7 @@
 use super::registers::not_loaded;
 use super::{Backend, Ckks, Fallback, Family, Info, Loaded, Runs, Session, Tfhe};
 use crate::program::rlwe::Constants;
-use crate::program::{Operation, Reg, Wave};
+use crate::program::{Operation, Pace, Reg, Wave};
 use crate::{Error, Progress, Result};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -58,6 +58,7 @@ fn together(all: impl Iterator<Item = Info>) -> Info {
         description: descriptions.join(", "),
         memory: all.iter().map(|info| info.memory).min().unwrap_or(0),
         best_batch: all.iter().map(|info| info.best_batch).sum(),
+        pace: all.first().map_or(Pace::default(), |info| info.pace.shared(all.len())),
     }
 }
 

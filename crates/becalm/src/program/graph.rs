@@ -199,6 +199,12 @@ impl<O: Operation> Graph<O> {
 
     /// Instructions grouped by bootstraps on the path, then key switches on the path, then kind; those of CKKS in their order.
     pub fn waves(&self) -> Vec<Wave> {
+        self.grouped(|_, earliest| earliest)
+    }
+
+    /// The waves where `place` says how many waves of bootstraps come before the one of an instruction, which can run after
+    /// the given number of them.
+    pub(super) fn grouped(&self, place: impl Fn(usize, usize) -> usize) -> Vec<Wave> {
         let mut first = 0;
         let mut at = vec![(0usize, 0usize); self.regs.len()];
         let mut groups: BTreeMap<(usize, usize, WaveKind), Vec<usize>> = BTreeMap::new();
@@ -208,7 +214,10 @@ impl<O: Operation> Graph<O> {
             let (key, result) = match kind {
                 WaveKind::Linear => ((d, s, kind), (d, s)),
                 WaveKind::KeySwitch | WaveKind::Slots => ((d, s, kind), (d, s + 1)),
-                WaveKind::Bootstrap => ((d, usize::MAX, kind), (d + 1, 0)),
+                WaveKind::Bootstrap => {
+                    let d = place(i, d);
+                    ((d, usize::MAX, kind), (d + 1, 0))
+                }
                 WaveKind::Rlwe => {
                     if i == 0 || !op.joins(&self.ops[i - 1]) {
                         first = i;

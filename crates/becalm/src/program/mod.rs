@@ -9,11 +9,13 @@ pub mod graph;
 pub mod isa;
 mod lower;
 mod lwe;
+mod pace;
 pub mod rlwe;
 
 pub use graph::{Graph, Operation, Wave, WaveKind};
 pub use lower::{Layout, Lowered};
 pub use lwe::{Cost, Gate, Need, Op, Program, RegInfo, RegType, TableRef, Walk};
+pub use pace::Pace;
 
 use serde::{Deserialize, Serialize};
 

@@ -52,19 +52,14 @@ impl Aes {
         Ok(Aes { program: Arc::new(c.into_program()), words: None })
     }
 
-    /// CTR: the keystream of a counter block and those after it, added to clear data. If the data is what AES-CTR made
-    /// of a message under the same key and counter, the results are the message, encrypted under becalm's key: as bits, or
-    /// as integers of `words` (least significant byte first, of whole bytes) at one and a half bootstraps a bit more.
+    /// CTR: the keystream of counters, added to data; both are arguments, in the order of [`ctr_blocks`]. If the data is what
+    /// AES-CTR made of a message under the same key and counter, the results are the message, encrypted under becalm's key: as
+    /// bits, or as integers of `words` (least significant byte first, of whole bytes) at one and a half bootstraps a bit more.
     ///
     /// # Errors
     /// As [`Circuit::new`]; [`Error::BadInput`] for no data, or integers that do not divide a block.
-    pub fn ctr(
-        params: Arc<TfheParams>,
-        counter: [u8; BLOCK],
-        data: &[[u8; BLOCK]],
-        words: Option<Type>,
-    ) -> Result<Self> {
-        require_blocks(data.len())?;
+    pub fn ctr(params: Arc<TfheParams>, blocks: usize, words: Option<Type>) -> Result<Self> {
+        require_blocks(blocks)?;
         if let Some(ty) = words {
             let bits = ty.checked()?.bits() as usize;
             if !bits.is_multiple_of(8) || !(8 * BLOCK).is_multiple_of(bits) {
@@ -78,12 +73,11 @@ impl Aes {
         }
         let mut c = Circuit::new(params, Aim::Work)?;
         let keys = round_keys(&mut c)?;
-        let first = u128::from_be_bytes(counter);
-        for (i, block) in data.iter().enumerate() {
-            let counter = first.wrapping_add(i as u128).to_be_bytes();
-            let state = encrypt(&mut c, clear(&counter), &keys)?;
-            let state: Vec<Byte> =
-                state.iter().zip(clear(block)).map(|(x, y)| add(x, &y)).collect();
+        let inputs: Vec<[Vec<Byte>; 2]> =
+            (0..blocks).map(|_| [arguments(&mut c), arguments(&mut c)]).collect();
+        for [counter, data] in inputs {
+            let state = encrypt(&mut c, counter, &keys)?;
+            let state: Vec<Byte> = state.iter().zip(&data).map(|(x, y)| add(x, y)).collect();
             match words {
                 None => outputs(&mut c, &state)?,
                 Some(_) => digits(&mut c, &state)?,
@@ -97,7 +91,7 @@ impl Aes {
         &self.program
     }
 
-    /// The program's arguments: the key's bits and, for ECB, those of the blocks, as [`encrypt_bytes`] makes them.
+    /// The program's arguments: the key's bits and those of the blocks, as [`encrypt_bytes`] or [`clear_bytes`] makes them.
     ///
     /// # Errors
     /// [`Error::BadInput`] for another number of bits than the program takes.
@@ -169,6 +163,24 @@ pub fn encrypt_bytes(secret: &SecretKey, bytes: &[u8]) -> Result<Lwe> {
     require_tables("aes", secret.params())?;
     let bits: Zeroizing<Vec<u64>> = Zeroizing::new(bytes.iter().flat_map(|b| bits(*b)).collect());
     secret.encrypt_as(&bits, bit_encoding(), 2)
+}
+
+/// Clear bytes in the form of encrypted ones, for the key of `like`: anyone can read them. Counters and data are such arguments,
+/// so that one program serves all.
+///
+/// # Errors
+/// [`Error::BadInput`] for a batch that is not of bits.
+pub fn clear_bytes(like: &Lwe, bytes: &[u8]) -> Result<Lwe> {
+    let values: Vec<u64> = bytes.iter().flat_map(|b| bits(*b)).collect();
+    Lwe::trivial(Content::Bytes.checked(like)?, &values)
+}
+
+/// The blocks that [`Aes::ctr`] takes: each counter, and the data that its keystream is added to.
+pub fn ctr_blocks(counter: [u8; BLOCK], data: &[[u8; BLOCK]]) -> Vec<[u8; BLOCK]> {
+    let first = u128::from_be_bytes(counter);
+    let pair =
+        |(i, block): (usize, &[u8; BLOCK])| [first.wrapping_add(i as u128).to_be_bytes(), *block];
+    data.iter().enumerate().flat_map(pair).collect()
 }
 
 /// A bit at 0 or half a torus.

@@ -21,6 +21,15 @@ fn split(v: i64, mask: i64) -> (i64, i64) {
     (v & mask, v >> (mask + 1).trailing_zeros())
 }
 
+/// One constant in front, which costs the first table nothing.
+fn one_constant(column: &mut VecDeque<Sum>) {
+    let (clear, rest): (VecDeque<Sum>, _) = column.drain(..).partition(|s| s.terms.is_empty());
+    *column = rest;
+    if !clear.is_empty() {
+        column.push_front(Sum::of(&clear));
+    }
+}
+
 impl Circuit {
     /// Digits 0 ..= 3 from digit sums of at most 6 and a carry of at most 1 into the first; also the carry out, if it is
     /// wanted. Sums come in the shape of `ty`.
@@ -46,47 +55,90 @@ impl Circuit {
     }
 
     /// The value of columns of digits: Σ 4^k · Σ column k, modulo 2^bits. Chunks of a column that reach 15 become a digit
-    /// and a carry of at most 3 or 4; a digit may stay v − 4·carry, noisier but for nothing, until its next chunk.
+    /// and a carry of at most 3 or 4: column after column, or on the shortest path some of all columns at once.
     pub(super) fn columns(&mut self, ty: Type, columns: Vec<Vec<Sum>>) -> Result<Word> {
-        let n = ty.digits();
         let mut queues: Vec<VecDeque<Sum>> = columns.into_iter().map(VecDeque::from).collect();
-        queues.resize(n, VecDeque::new());
+        queues.resize(ty.digits(), VecDeque::new());
+        for queue in &mut queues {
+            one_constant(queue);
+        }
+        let sums = match self.aim() {
+            Aim::Work => self.column_by_column(ty, queues)?,
+            Aim::Depth => self.all_columns(ty, queues)?,
+        };
+        Ok(self.propagate(ty, &sums, Sum::clear(0), false)?.0)
+    }
+
+    /// The sum of a column, if it may stay as it is until carries are propagated.
+    fn loose(&self, column: &VecDeque<Sum>) -> Option<Sum> {
+        // Every item of a long queue is at least 1 at its largest.
+        let short = column.len() <= LOOSE as usize + 1;
+        let total = short.then(|| Sum::of(column))?;
+        (total.high <= LOOSE && self.norm2(&total) < NORM2).then_some(total)
+    }
+
+    fn column_by_column(&mut self, ty: Type, mut queues: Vec<VecDeque<Sum>>) -> Result<Vec<Sum>> {
         let mut sums = vec![];
-        for k in 0..n {
-            let mask = ty.mask(k);
-            // One constant in front, which costs the first table nothing.
-            let (clear, rest): (VecDeque<Sum>, _) =
-                queues[k].drain(..).partition(|s| s.terms.is_empty());
-            queues[k] = rest;
-            if !clear.is_empty() {
-                queues[k].push_front(Sum::of(&clear));
-            }
+        for k in 0..queues.len() {
+            one_constant(&mut queues[k]);
             loop {
-                // Every item of a long queue is at least 1 at its largest.
-                if queues[k].len() <= LOOSE as usize + 1 {
-                    let total = Sum::of(&queues[k]);
-                    if total.high <= LOOSE && self.norm2(&total) < NORM2 {
-                        sums.push(total);
-                        break;
-                    }
+                if let Some(total) = self.loose(&queues[k]) {
+                    sums.push(total);
+                    break;
                 }
-                let (chunk, taken) = self.chunk(&mut queues[k]);
-                let (digit, carry) = (|v| split(v, mask).0, |v| split(v, mask).1);
-                if k + 1 == n || (taken == 1 && chunk.high <= mask) {
-                    let fresh = self.map(&chunk, digit)?;
-                    queues[k].push_back(fresh);
-                } else if self.norm2(&chunk) + 16 + 4 <= NORM2 && chunk.high > 7 {
-                    let carry = self.map(&chunk, carry)?;
-                    queues[k].push_front((&chunk - &carry.times(mask + 1)).within(0, mask));
-                    queues[k + 1].push_back(carry);
-                } else {
-                    let mut both = self.lookup(&chunk, &[&digit, &carry])?;
-                    queues[k + 1].push_back(both.remove(1));
-                    queues[k].push_back(both.remove(0));
+                let (digit, carry) = self.chunked(ty, k, &mut queues[k])?;
+                // One noisy item is taken first, so that it does not stay until the end.
+                match self.norm2(&digit) > 1 {
+                    true => queues[k].push_front(digit),
+                    false => queues[k].push_back(digit),
                 }
+                queues.iter_mut().skip(k + 1).take(1).for_each(|next| next.extend(carry.clone()));
             }
         }
-        Ok(self.propagate(ty, &sums, Sum::clear(0), false)?.0)
+        Ok(sums)
+    }
+
+    /// In rounds: every chunk of every column becomes a digit and a carry of the next round.
+    fn all_columns(&mut self, ty: Type, mut queues: Vec<VecDeque<Sum>>) -> Result<Vec<Sum>> {
+        loop {
+            let totals: Vec<Option<Sum>> = queues.iter().map(|q| self.loose(q)).collect();
+            if let Some(sums) = totals.into_iter().collect() {
+                return Ok(sums);
+            }
+            let mut next = vec![VecDeque::new(); queues.len() + 1];
+            for (k, queue) in queues.iter_mut().enumerate() {
+                while self.loose(queue).is_none() {
+                    let (digit, carry) = self.chunked(ty, k, queue)?;
+                    next[k].push_back(digit);
+                    next[k + 1].extend(carry);
+                }
+                next[k].extend(queue.drain(..));
+            }
+            next.truncate(queues.len());
+            next.iter_mut().for_each(one_constant);
+            queues = next;
+        }
+    }
+
+    /// The digit and the carry of a chunk of column `k`. The digit may be v − 4·carry, noisier but for nothing.
+    fn chunked(
+        &mut self,
+        ty: Type,
+        k: usize,
+        queue: &mut VecDeque<Sum>,
+    ) -> Result<(Sum, Option<Sum>)> {
+        let mask = ty.mask(k);
+        let (chunk, taken) = self.chunk(queue);
+        let (digit, carry) = (|v| split(v, mask).0, |v| split(v, mask).1);
+        if k + 1 == ty.digits() || (taken == 1 && chunk.high <= mask) {
+            return Ok((self.map(&chunk, digit)?, None));
+        }
+        if self.norm2(&chunk) + 16 + 4 <= NORM2 && chunk.high > 7 {
+            let carry = self.map(&chunk, carry)?;
+            return Ok(((&chunk - &carry.times(mask + 1)).within(0, mask), Some(carry)));
+        }
+        let mut both = self.lookup(&chunk, &[&digit, &carry])?;
+        Ok((both.remove(0), both.pop()))
     }
 
     /// a + b modulo 2^bits.

@@ -6,7 +6,10 @@
 
 use super::{Type, Word};
 use crate::Result;
-use crate::apps::circuit::{Circuit, Sum};
+use crate::apps::circuit::{Aim, Circuit, Sum};
+
+/// Digits of a run whose flags are added: 130 digits are 11 runs, and a table takes 15.
+const RUN: usize = 12;
 
 impl Circuit {
     /// ⌊a / b⌋ and a mod b, of words without sign; signed ones are divided towards zero and the remainder has the sign of
@@ -71,11 +74,33 @@ impl Circuit {
 
     /// For every place, 1 if a digit from there up is not zero.
     fn any_above(&mut self, a: &Word) -> Result<Vec<Sum>> {
+        if self.aim() == Aim::Depth {
+            return self.any_above_deep(a);
+        }
         let mut flags = vec![Sum::clear(0); a.digits.len() + 1];
         for i in (0..a.digits.len()).rev() {
             let seen = &a.digits[i] + &flags[i + 1].times(4);
             flags[i] = self.map(&seen, |v| i64::from(v != 0))?;
         }
+        Ok(flags)
+    }
+
+    /// [`Circuit::any_above`], 3 deep: flags of digits, of runs of them, and of runs with all runs above.
+    fn any_above_deep(&mut self, a: &Word) -> Result<Vec<Sum>> {
+        let some = |v: i64| i64::from(v != 0);
+        let digits = a.digits.iter().map(|d| self.map(d, some)).collect::<Result<Vec<_>>>()?;
+        let mut flags = vec![];
+        for run in digits.chunks(RUN) {
+            for i in 0..run.len() {
+                flags.push(self.map(&Sum::of(&run[i..]), some)?);
+            }
+        }
+        let begins: Vec<Sum> = flags.iter().step_by(RUN).cloned().collect();
+        for (i, flag) in flags.iter_mut().enumerate() {
+            let above = Sum::of(&begins[i / RUN + 1..]);
+            *flag = self.map(&(&*flag + &above), some)?;
+        }
+        flags.push(Sum::clear(0));
         Ok(flags)
     }
 

@@ -12,6 +12,7 @@ mod divide;
 mod element;
 mod expression;
 mod file;
+mod forms;
 mod multiply;
 mod operations;
 mod prefix;
@@ -22,6 +23,7 @@ mod value;
 
 pub use array::{LIST_OPERATIONS, ListOperation};
 pub use expression::{Expr, Formula};
+pub use forms::Forms;
 pub use operations::{OPERATIONS, Operation};
 pub use shift::Shift;
 pub use size::most_elements;

@@ -11,6 +11,7 @@ use crate::ckks::{Chain, Context};
 use crate::math::memory::available_memory;
 use crate::math::simd::Level;
 use crate::math::threads::Threads;
+use crate::program::Pace;
 use crate::program::rlwe::{CkksProgram, Constants};
 use crate::{Error, Progress, Result};
 use std::sync::Arc;
@@ -73,6 +74,7 @@ impl Backend for Cpu {
             description: format!("{}, {threads} threads", self.level.name()),
             memory: available_memory().unwrap_or(0) as u64,
             best_batch: threads * lwe::ROTATION_TILE,
+            pace: Pace::default(),
         }
     }
 

@@ -12,6 +12,7 @@ mod layout;
 mod memory;
 mod micro;
 mod nvrtc;
+mod pace;
 mod rotation;
 mod session;
 mod staging;
@@ -27,7 +28,7 @@ use super::{Backend, Info, Runs, Session, Tfhe, TfheSetup};
 use crate::cipher::EvaluationKey;
 use crate::math::Modulus;
 use crate::params::{Rotation, TfheParams};
-use crate::program::{Need, Op};
+use crate::program::{Need, Op, Pace};
 use crate::{Error, Result};
 use becalm_cuda::launch::Launch;
 use becalm_cuda::{Argument, Arithmetic, Device, Fault, Ring};
@@ -144,6 +145,7 @@ fn information<'a>(devices: impl IntoIterator<Item = &'a Arc<dyn Device>>) -> In
         description: names.collect::<Vec<_>>().join(", "),
         memory: free.unwrap_or(0),
         best_batch: tiling::best_batch(multiprocessors) as usize,
+        pace: Pace::default(),
     }
 }
 
@@ -194,8 +196,11 @@ impl Runs<Tfhe> for Cuda {
         let opened = keys::open(&self.devices, keys, needs, &ring, together)?;
         let all = self.devices.iter().zip(&self.turns).zip(opened);
         let session = |((device, turn), keys): ((&Arc<dyn Device>, &Turn), _)| {
+            let steps = (params.lwe_dimension / params.rotation.group_bits()) as u32;
+            let pace = pace::pace(device.info(), &ring, steps, &tuning);
+            let info = Info { pace, ..information([device]) };
             let session = CudaSession {
-                info: information([device]),
+                info: info.clone(),
                 device: device.clone(),
                 keys: Some(keys),
                 params: params.clone(),
@@ -205,7 +210,7 @@ impl Runs<Tfhe> for Cuda {
                 running: None,
                 unrecorded: None,
             };
-            (Box::new(session) as Box<dyn Session>, information([device]))
+            (Box::new(session) as Box<dyn Session>, info)
         };
         Ok(joined(all.map(session).collect()))
     }

@@ -176,19 +176,55 @@ fn clusters_at_once(info: &DeviceInfo, blocks: u32) -> u32 {
     (usable / blocks).max(1)
 }
 
+/// Numbers of ciphertexts at which a rotation changes its kernel whose bundles are made ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ends {
+    /// Up to which each takes a cluster of 16 blocks.
+    pub few: u32,
+    /// At once by clusters of 4.
+    pub together: u32,
+    /// From which they are a batch.
+    pub many: u32,
+    /// In a batch at most.
+    pub batch: u32,
+}
+
+/// The numbers of a device.
+pub(super) fn ends(info: &DeviceInfo, tuning: &Tuning) -> Ends {
+    let four = clusters_at_once(info, 4);
+    let batch = batch(info, makers(info, tuning));
+    Ends {
+        few: or(tuning.few, clusters_at_once(info, 16)),
+        together: or(tuning.together.min(MOST), four),
+        many: or(tuning.many, (4 * four + 1).min(batch)),
+        batch,
+    }
+}
+
+/// A number that is given, or that of a rule.
+fn or(given: u32, rule: u32) -> u32 {
+    if given == 0 { rule } else { given }
+}
+
+/// Blocks that make the bundles of a batch.
+fn makers(info: &DeviceInfo, tuning: &Tuning) -> u32 {
+    let half = (info.multiprocessors / 2).max(1);
+    or(tuning.makers.min(info.multiprocessors - half), half.min(TILES / 2)).max(1)
+}
+
 /// How `jobs` ciphertexts are rotated whose bundles are made ahead.
 pub(super) fn ahead(info: &DeviceInfo, jobs: u32, tuning: &Tuning) -> Ahead {
-    let or = |given: u32, rule: u32| if given == 0 { rule } else { given };
-    let (sixteen, four) = (clusters_at_once(info, 16), clusters_at_once(info, 4));
-    if jobs <= or(tuning.few, sixteen) {
-        return Ahead::Leaves(Leaves { blocks: 16, together: sixteen });
+    let Ends { few, together, many, .. } = ends(info, tuning);
+    match jobs {
+        _ if jobs <= few => {
+            Ahead::Leaves(Leaves { blocks: 16, together: clusters_at_once(info, 16) })
+        }
+        _ if jobs < many => Ahead::Leaves(Leaves { blocks: 4, together }),
+        _ => {
+            let slots = jobs.div_ceil(UNIT_JOBS) + tuning.spare.min(MOST);
+            Ahead::Batch { makers: makers(info, tuning), slots }
+        }
     }
-    let half = (info.multiprocessors / 2).max(1);
-    let makers = or(tuning.makers.min(info.multiprocessors - half), half.min(TILES / 2)).max(1);
-    if jobs < or(tuning.many, (4 * four + 1).min(batch(info, makers))) {
-        return Ahead::Leaves(Leaves { blocks: 4, together: or(tuning.together.min(MOST), four) });
-    }
-    Ahead::Batch { makers, slots: jobs.div_ceil(UNIT_JOBS) + tuning.spare.min(MOST) }
 }
 
 /// Ciphertexts of a batch at once: as many as blocks that do not make bundles rotate, in whole pairs of units where there are some.

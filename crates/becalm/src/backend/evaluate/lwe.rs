@@ -7,12 +7,12 @@ use crate::cipher::{
 };
 use crate::math::memory::require_memory;
 use crate::params::TfheParams;
-use crate::program::{Gate, Need, Op, Program, Reg, RegInfo, RegType, TableRef, Walk};
+use crate::program::{Gate, Need, Op, Pace, Program, Reg, RegInfo, RegType, TableRef, Walk};
 use crate::tfhe::Table;
 use crate::{Error, Progress, Result};
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Multiply-adds that a chunk may take for each ciphertext of the best batch: about a second on a core.
 const CHUNK_COST: f64 = 5e8;
@@ -25,6 +25,22 @@ pub struct TfheFacts {
     needs: BTreeSet<Need>,
     /// The public part of the private maps between slots.
     maps: Vec<RowSums>,
+    /// Of the last programs, the latest last.
+    known: Mutex<Vec<Known>>,
+}
+
+/// Walks that an evaluator keeps: a program that runs again, as those of integers do, is not walked again.
+const KEPT: usize = 16;
+
+/// A walk, and all that it depends on.
+struct Known {
+    program: Weak<Program>,
+    noise: Vec<f64>,
+    related: Vec<bool>,
+    lanes: usize,
+    pace: Pace,
+    /// With the number of lanes that run at once.
+    walk: (Arc<Walk>, usize),
 }
 
 impl Evaluate for Tfhe {
@@ -35,7 +51,8 @@ impl Evaluate for Tfhe {
     fn facts(setup: &TfheSetup) -> Result<TfheFacts> {
         let TfheSetup { keys, needs } = setup;
         let (params, maps) = (keys.params.clone(), maps_of(keys));
-        Ok(TfheFacts { params, key: keys.id, needs: needs.clone(), maps })
+        let (key, needs, known) = (keys.id, needs.clone(), Mutex::default());
+        Ok(TfheFacts { params, key, needs, maps, known })
     }
 
     fn require(facts: &TfheFacts, program: &Program) -> Result<()> {
@@ -58,9 +75,7 @@ impl Evaluate for Tfhe {
         let program = program.program;
         Tfhe::require(&on.facts, &program)?;
         let lanes = check(params, *key, &program, inputs)?;
-        let noise: Vec<f64> = inputs.iter().map(noise_of).collect();
-        let walk = Arc::new(program.walk_related(&noise, &related(inputs))?);
-        let chunk = on.chunk(&walk, lanes);
+        let (walk, chunk) = on.walked(&program, inputs, lanes)?;
         let results: usize = program.outputs().iter().map(|r| program.width(*r) * 8 * lanes).sum();
         require_memory("evaluate", (walk.cost.bytes_per_lane * chunk).saturating_add(results))?;
         let mut results = vec![Vec::new(); program.outputs().len()];
@@ -103,6 +118,41 @@ impl Evaluator {
     /// The parameter set.
     pub fn params(&self) -> &Arc<TfheParams> {
         &self.facts.params
+    }
+
+    /// The walk of a program on these arguments, its waves arranged for the machine, and the lanes that run at once.
+    fn walked(
+        &self,
+        program: &Arc<Program>,
+        inputs: &[Ciphertext],
+        lanes: usize,
+    ) -> Result<(Arc<Walk>, usize)> {
+        let noise: Vec<f64> = inputs.iter().map(noise_of).collect();
+        let (related, pace) = (related(inputs), self.info().pace);
+        let same = |k: &Known| {
+            let program = std::ptr::eq(k.program.as_ptr(), Arc::as_ptr(program));
+            program
+                && k.lanes == lanes
+                && k.noise == noise
+                && k.related == related
+                && k.pace == pace
+        };
+        let known = || self.facts.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known().iter().find(|k| same(k)) {
+            return Ok(found.walk.clone());
+        }
+        let walk = program.walk_related(&noise, &related)?;
+        let chunk = self.chunk(&walk, lanes);
+        let walk = (Arc::new(program.arranged(walk, &pace, chunk)), chunk);
+        let program = Arc::downgrade(program);
+        let mut all = known();
+        // The place of a program that is gone is not given to another while this holds on to it.
+        all.retain(|k| k.program.strong_count() > 0);
+        if all.len() >= KEPT {
+            all.remove(0);
+        }
+        all.push(Known { program, noise, related, lanes, pace, walk: walk.clone() });
+        Ok(walk)
     }
 
     /// Lanes run at once: enough to fill the machine a few times, few enough for progress and memory.

@@ -22,7 +22,7 @@ use crate::math::parallel::*;
 use crate::math::simd::Level;
 use crate::params::{Kind, Rotation, TfheParams};
 use crate::program::isa::{Instruction, Slot, decode, encode};
-use crate::program::{Layout, Lowered, Need, Op, Program, Reg, TableRef, Walk};
+use crate::program::{Layout, Lowered, Need, Op, Pace, Program, Reg, TableRef, Walk};
 use crate::tfhe::key_switch::{KeySwitchKey, KeySwitchScratch, KeySwitchShape};
 use crate::{Error, Progress, Result};
 use std::collections::{BTreeSet, HashMap};
@@ -224,6 +224,7 @@ impl Backend for Processor {
             description: format!("simulated, {lanes} coefficients a clock, batches of {batch}"),
             memory: available_memory().unwrap_or(0) as u64,
             best_batch: batch,
+            pace: Pace::default(),
         }
     }
 

@@ -6,6 +6,7 @@ mod rlwe;
 
 use crate::Result;
 use crate::backend::{Backend, Ckks, CkksSetup, Info, Runs, Session, Tfhe, TfheSetup};
+use crate::program::Pace;
 
 /// The definition, as a machine.
 pub struct Reference;
@@ -13,7 +14,7 @@ pub struct Reference;
 impl Backend for Reference {
     fn info(&self) -> Info {
         let description = "exact, one ciphertext at a time".to_string();
-        Info { name: "reference", description, memory: 0, best_batch: 1 }
+        Info { name: "reference", description, memory: 0, best_batch: 1, pace: Pace::default() }
     }
 
     fn tfhe(&self) -> Option<&dyn Runs<Tfhe>> {

@@ -7,13 +7,13 @@
 use super::{Op, Operation, Program, Reg, TableRef};
 use crate::tfhe::noise::{self, NoiseReport};
 use crate::{Error, Result};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 /// Most coefficients of noise that a walk keeps, all registers that are still read together: 1 GB.
 const MAX_FOLLOWED: usize = 1 << 25;
 
-/// Coefficients of sources.
-type Form = BTreeMap<usize, f64>;
+/// Coefficients of sources, in the order of the sources.
+type Form = Vec<(u32, f64)>;
 
 /// The origin of a source: a step and the form that it is applied to.
 #[derive(PartialEq, Eq, Hash)]
@@ -42,12 +42,45 @@ struct Follower<'a> {
     /// Which sources may be related to others: arguments, and what mixes slots, where one form cannot tell which noise of
     /// which slot it took.
     related: Vec<bool>,
-    steps: HashMap<Step, usize>,
+    steps: HashMap<Step, u32>,
     /// Forms of the registers that are still read.
     forms: Vec<Form>,
     /// Variances of all registers.
     noise: Vec<f64>,
     kept: usize,
+    sum: Adder,
+}
+
+/// A form that is added up, by source.
+#[derive(Default)]
+struct Adder {
+    /// The coefficient of each source that is in it, else nothing.
+    coefficients: Vec<Option<f64>>,
+    touched: Vec<u32>,
+}
+
+impl Adder {
+    fn add(&mut self, form: &Form, factor: f64) {
+        let last = form.last().map_or(0, |c| c.0 as usize + 1);
+        if self.coefficients.len() < last {
+            self.coefficients.resize(last, None);
+        }
+        for (source, c) in form {
+            let place = &mut self.coefficients[*source as usize];
+            if place.is_none() {
+                self.touched.push(*source);
+            }
+            *place = Some(place.unwrap_or(0.0) + c * factor);
+        }
+    }
+
+    /// The sum; nothing is left of it.
+    fn taken(&mut self) -> Form {
+        // Runs of ascending sources, one for each term: a stable sort merges them.
+        self.touched.sort();
+        let take = |s: u32| (s, self.coefficients[s as usize].take().unwrap_or(0.0));
+        self.touched.drain(..).map(take).collect()
+    }
 }
 
 /// Follows noise from the arguments' variances; `related` says which arguments may be related to others.
@@ -60,9 +93,10 @@ pub(super) fn follow(program: &Program, variances: &[f64], related: &[bool]) -> 
         forms: vec![Form::new(); program.regs.len()],
         noise: vec![0.0; program.regs.len()],
         kept: 0,
+        sum: Adder::default(),
     };
     for (i, r) in program.inputs.iter().enumerate() {
-        f.keep(*r, Form::from([(i, 1.0)]))?;
+        f.keep(*r, vec![(i as u32, 1.0)])?;
     }
     let last = program.last_reads();
     let set = NoiseReport::of(&program.params);
@@ -112,8 +146,8 @@ impl Follower<'_> {
     }
 
     /// The source of a step: the one that it had before, or a new one.
-    fn source(&mut self, step: Step, variance: f64) -> usize {
-        let next = self.sources.len();
+    fn source(&mut self, step: Step, variance: f64) -> u32 {
+        let next = self.sources.len() as u32;
         let at = *self.steps.entry(step).or_insert(next);
         if at == next {
             self.sources.push(variance);
@@ -122,20 +156,19 @@ impl Follower<'_> {
     }
 
     fn linear(&mut self, dst: Reg, terms: &[(i64, Reg)]) -> Result<()> {
-        let mut form = Form::new();
         for (c, r) in terms {
-            for (s, k) in &self.forms[r.0 as usize] {
-                *form.entry(*s).or_insert(0.0) += k * *c as f64;
-            }
+            self.sum.add(&self.forms[r.0 as usize], *c as f64);
         }
+        let form = self.sum.taken();
         self.keep(dst, form)
     }
 
     fn key_switch(&mut self, dst: Reg, src: Reg, variance: f64) -> Result<()> {
-        let form = &self.forms[src.0 as usize];
-        let (mut form, step) = (form.clone(), Step::KeySwitch(digest(form)));
+        let step = Step::KeySwitch(digest(&self.forms[src.0 as usize]));
         let added = self.source(step, variance);
-        *form.entry(added).or_insert(0.0) += 1.0;
+        self.sum.add(&self.forms[src.0 as usize], 1.0);
+        self.sum.add(&vec![(added, 1.0)], 1.0);
+        let form = self.sum.taken();
         self.keep(dst, form)
     }
 
@@ -148,7 +181,7 @@ impl Follower<'_> {
         self.sources.push(factor * factor * worst + added);
         self.related.resize(at, false);
         self.related.push(true);
-        self.keep(dst, Form::from([(at, 1.0)]))
+        self.keep(dst, vec![(at as u32, 1.0)])
     }
 
     fn bootstrap(&mut self, dst: &[Reg], src: Reg, table: &TableRef, variance: f64) -> Result<()> {
@@ -162,8 +195,10 @@ impl Follower<'_> {
         let outputs = self.program.outputs_of(table);
         for (d, o) in dst.iter().zip(&*outputs) {
             let step = Step::Bootstrap(input, clear.clone(), from, o.index);
-            let mut form = own.clone();
-            form.insert(self.source(step, variance), 1.0);
+            let added = self.source(step, variance);
+            self.sum.add(&own, 1.0);
+            self.sum.add(&vec![(added, 1.0)], 1.0);
+            let form = self.sum.taken();
             self.keep(*d, form)?;
         }
         Ok(())
@@ -172,10 +207,11 @@ impl Follower<'_> {
     fn variance(&self, form: &Form) -> f64 {
         let (mut alone, mut together) = (0.0, 0.0);
         for (s, c) in form {
-            if self.related.get(*s).copied().unwrap_or(false) {
-                together += c.abs() * self.sources[*s].sqrt();
+            let s = *s as usize;
+            if self.related.get(s).copied().unwrap_or(false) {
+                together += c.abs() * self.sources[s].sqrt();
             } else {
-                alone += c * c * self.sources[*s];
+                alone += c * c * self.sources[s];
             }
         }
         alone + together * together
@@ -200,16 +236,16 @@ impl Follower<'_> {
 
     fn independent(&self) -> Vec<bool> {
         let outputs = &self.program.outputs;
-        let mut seen: HashMap<usize, usize> = HashMap::new();
+        let mut seen: HashMap<u32, usize> = HashMap::new();
         let distinct: HashSet<Reg> = outputs.iter().copied().collect();
-        for s in distinct.iter().flat_map(|r| self.forms[r.0 as usize].keys()) {
+        for (s, _) in distinct.iter().flat_map(|r| &self.forms[r.0 as usize]) {
             *seen.entry(*s).or_insert(0) += 1;
         }
-        let arguments = self.program.inputs.len();
-        let mixed = |s: &usize| self.related.get(*s).copied().unwrap_or(false);
+        let arguments = self.program.inputs.len() as u32;
+        let mixed = |s: u32| self.related.get(s as usize).copied().unwrap_or(false);
         let alone = |r: &Reg| {
-            let mut sources = self.forms[r.0 as usize].keys();
-            sources.all(|s| *s >= arguments && seen[s] == 1 && !mixed(s))
+            let mut sources = self.forms[r.0 as usize].iter().map(|c| c.0);
+            sources.all(|s| s >= arguments && seen[&s] == 1 && !mixed(s))
         };
         outputs.iter().map(alone).collect()
     }
@@ -217,9 +253,7 @@ impl Follower<'_> {
 
 /// A digest of a form: two different forms have the same digest with probability 2^-128.
 fn digest(form: &Form) -> Digest {
-    let mut hash = blake3::Hasher::new();
-    for (source, c) in form {
-        hash.update(&(*source as u64).to_le_bytes()).update(&c.to_bits().to_le_bytes());
-    }
-    hash.finalize().into()
+    let words = |(source, c): &(u32, f64)| [u64::from(*source), c.to_bits()];
+    let words: Vec<u64> = form.iter().flat_map(words).collect();
+    blake3::hash(bytemuck::cast_slice(&words)).into()
 }

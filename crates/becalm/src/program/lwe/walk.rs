@@ -6,6 +6,7 @@
 use super::noise::{self, Followed};
 use super::{Need, Program, Reg, RegType};
 use crate::program::graph::Wave;
+use crate::program::pace::Pace;
 use crate::{Error, Result};
 
 /// The cost of a program on one lane.
@@ -72,6 +73,18 @@ impl Program {
         let cost = self.count(&waves);
         let Followed { noise, log2_pfail, independent } = followed;
         Ok(Walk { noise, log2_pfail, independent, waves, dead_after, cost })
+    }
+
+    /// A walk with the waves that take the least time at a pace on so many lanes.
+    #[must_use]
+    pub fn arranged(&self, walk: Walk, pace: &Pace, lanes: usize) -> Walk {
+        if pace.is_work() {
+            return walk;
+        }
+        let waves = self.waves_at(pace, lanes).0;
+        let dead_after = self.dead_after(&waves);
+        let cost = self.count(&waves);
+        Walk { waves, dead_after, cost, ..walk }
     }
 
     /// The cost of the program on one lane.
