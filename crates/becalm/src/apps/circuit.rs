@@ -22,7 +22,7 @@ pub(super) const ROOM: i64 = 16;
 /// 2-norm squared that a table may see, in variances of a bootstrap.
 pub(super) const NORM2: i64 = 25;
 
-/// The figure that a circuit is recorded to minimise.
+/// The figure that a circuit is recorded to minimise. [`Forms`](super::integer::Forms) choose by the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Aim {
     /// Fewest bootstraps: carries ripple. For few threads, or batches that fill the machine.

@@ -478,11 +478,12 @@ fn check_table(program: &Program, reg: Reg, table: &Glwe) -> Result<()> {
 /// order, lane by lane).
 fn related(inputs: &[Ciphertext]) -> Vec<bool> {
     let copies = |a: &Ciphertext, b: &Ciphertext| match (a, b) {
-        (Ciphertext::Lwe(a), Ciphertext::Lwe(b)) if a.role == b.role => {
+        // Trivial ones have no noise to share.
+        (Ciphertext::Lwe(a), Ciphertext::Lwe(b)) if a.role == b.role && a.noise > 0.0 => {
             let (x, y) = (a.data.chunks_exact(a.width()), b.data.chunks_exact(b.width()));
             let mask = a.width() - a.slots();
-            // Equal masks are the same ciphertext, up to a constant; trivial ones have no noise to share.
-            x.zip(y).any(|(x, y)| x[..mask] == y[..mask] && a.noise > 0.0)
+            // Equal masks are the same ciphertext, up to a constant.
+            x.zip(y).any(|(x, y)| x[..mask] == y[..mask])
         }
         (Ciphertext::Glwe(a), Ciphertext::Glwe(b)) => a.data == b.data,
         _ => false,
