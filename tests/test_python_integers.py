@@ -101,8 +101,22 @@ def test_wide_edges_against_python(toy, name):
 def test_costs_are_known_before():
     u64 = becalm.uint(64)
     assert u64.cost("add").bootstraps == 32
-    assert u64.cost("add", deep=True).depth < 12
+    assert u64.cost("add", deep=True).depth == 4 and u64.cost("select").depth == 2
     assert u64.cost("and", clear=7).bootstraps < u64.cost("and").bootstraps
+
+
+def test_forms_agree_and_a_cpu_takes_the_fewest_bootstraps(toy, monkeypatch):
+    ran, results = [], becalm.Server._results
+
+    def watched(self, program, *rest):
+        ran.append(program.cost.depth)
+        return results(self, program, *rest)
+
+    monkeypatch.setattr(becalm.Server, "_results", watched)
+    x, y = (becalm.uint(64).encrypt(toy.secret, v).on(toy.server) for v in (2**64 - 3, 5))
+    for deep, depth in ((None, 32), (False, 32), (True, 4)):
+        assert x.apply("add", y, deep=deep).decrypt(toy.secret) == 2
+        assert ran.pop() == depth
 
 
 def test_refusals(toy, stranger):

@@ -5,11 +5,11 @@ use crate::report::{self, facts, keygen, peak_memory, table};
 use anyhow::{Result, bail};
 use becalm::apps::Aim;
 use becalm::apps::aes::{Aes, clear_bytes, ctr_blocks, decrypt_bytes, encrypt_bytes};
-use becalm::apps::integer::{Clear, Integers, Operation, Recorded, Type};
+use becalm::apps::integer::{Clear, Forms, Integers, Operation, Recorded, Type};
 use becalm::backend::{Backend, Cpu, Evaluator};
 use becalm::cipher::{Ciphertext, Lwe, SecretKey};
 use becalm::params::TfheParams;
-use becalm::program::{Cost, Program};
+use becalm::program::{Cost, Pace, Program};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
@@ -107,18 +107,19 @@ struct Job {
 
 /// A circuit, and its expected results.
 enum What {
-    Integers(Recorded, u64),
+    Integers(Forms, u64),
     Ecb(Aes),
     /// Data that arrives encrypted by AES becomes integers.
     Ctr(Aes),
 }
 
 impl Job {
-    fn program(&self) -> &Arc<Program> {
-        match &self.what {
-            What::Integers(recorded, _) => recorded.program(),
+    /// The program for a machine of this pace.
+    fn program(&self, pace: &Pace) -> Result<&Arc<Program>> {
+        Ok(match &self.what {
+            What::Integers(forms, _) => forms.quickest(pace, 1)?.program(),
             What::Ecb(aes) | What::Ctr(aes) => aes.program(),
-        }
+        })
     }
 }
 
@@ -136,8 +137,11 @@ fn operations(params: &TfheParams) -> Result<Vec<Job>> {
     let params = Arc::new(params.clone());
     let record = |(name, wanted)| {
         let types = if name == "select" { vec![Type::Bool, ty, ty] } else { vec![ty; 2] };
-        let recorded = Operation::named(name)?.circuit(params.clone(), Aim::Work, &types)?;
-        Ok(Job { name, what: What::Integers(recorded, wanted) })
+        let (operation, params) = (Operation::named(name)?, params.clone());
+        let forms = Forms::new(move |aim| operation.circuit(params.clone(), aim, &types));
+        // Refused here if at all.
+        forms.of(Aim::Work)?;
+        Ok(Job { name, what: What::Integers(forms, wanted) })
     };
     wanted.into_iter().map(record).collect()
 }
@@ -152,14 +156,16 @@ fn aes(params: &TfheParams) -> Result<Vec<Job>> {
     ])
 }
 
-/// The cost of the operations, before keys are made.
+/// The cost of the operations with the fewest bootstraps, before keys are made. A GPU may run other forms.
 fn announce(jobs: &[Job]) -> Result<()> {
     let row = |job: &Job| {
-        let Cost { bootstraps, depth, waves, bytes_per_lane, .. } = job.program().cost();
+        let cost = job.program(&Pace::default())?.cost();
+        let Cost { bootstraps, depth, waves, bytes_per_lane, .. } = cost;
         let cells = [bootstraps, depth, waves].map(|n| n.to_string());
-        [vec![job.name.into()], cells.to_vec(), vec![report::megabytes(bytes_per_lane)]].concat()
+        let size = vec![report::megabytes(bytes_per_lane)];
+        Ok([vec![job.name.into()], cells.to_vec(), size].concat())
     };
-    let rows: Vec<Vec<String>> = jobs.iter().map(row).collect();
+    let rows = jobs.iter().map(row).collect::<Result<Vec<Vec<String>>>>()?;
     let head = ["to be run", "bootstraps", "depth", "waves", "registers"];
     report::print(&format!("{}\n", table(&head, &rows)))
 }
@@ -179,12 +185,15 @@ impl Bench {
     }
 
     fn run(&self, job: &Job) -> Result<Operated> {
+        let pace = self.evaluator.info().pace;
         let (right, seconds) = match &job.what {
-            What::Integers(recorded, wanted) => self.integers(job.name, recorded, *wanted)?,
+            What::Integers(forms, wanted) => {
+                self.integers(job.name, forms.quickest(&pace, 1)?, *wanted)?
+            }
             What::Ecb(aes) => self.ecb(job.name, aes)?,
             What::Ctr(aes) => self.ctr(job.name, aes)?,
         };
-        let Cost { bootstraps, depth, waves, .. } = job.program().cost();
+        let Cost { bootstraps, depth, waves, .. } = job.program(&pace)?.cost();
         Ok(Operated { operation: job.name.into(), bootstraps, depth, waves, seconds, right })
     }
 

@@ -6,7 +6,7 @@ use becalm::apps::integer::{Clear, Forms, Integers, Operation, Recorded, Type};
 use becalm::backend::{Backend, Cpu, Evaluator, Info, Runs, Session, Tfhe, TfheSetup};
 use becalm::cipher::SecretKey;
 use becalm::params::TfheParams;
-use becalm::program::{Operation as _, Pace, Program, Wave, WaveKind};
+use becalm::program::{Operation as _, Pace, Program, Reg, Wave, WaveKind};
 use becalm::{Result, tfhe::noise};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -141,7 +141,7 @@ fn sound(program: &Program, waves: &[Wave]) {
     let mut known: HashSet<_> = program.inputs().iter().copied().collect();
     let mut seen = HashSet::new();
     for wave in waves {
-        let mut made = vec![];
+        let mut made: Vec<Reg> = vec![];
         for i in &wave.ops {
             let op = &program.ops()[*i];
             assert!(seen.insert(*i) && op.kind() == wave.kind);
