@@ -519,7 +519,7 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
 
 def slots_after(x: V, op: str, start: int, count: int, to: int) -> V:
     """`count` values from slot `start` on, moved to slot `to`; zeros elsewhere."""
-    native = _native.CkksFunction.placed(operand(x, op).slots, start, count, to)
+    native = _native.CkksFunction.placed(op, operand(x, op).slots, start, count, to)
     made: V = computing(x, op).evaluate(native, [x], False)[0]
     return made
 

@@ -476,7 +476,8 @@ class AesKey(Encrypted, _html.Shown):
     def _run(self, op: str, program: _native.Program, *blocks: Lwe) -> list[Lwe]:
         bits = [self._bits, *blocks]
         inputs: list[Any] = [bit for b in bits for bit in Ciphertext(b, (len(b), 1))]
-        return [c._lwe for c in self._machine(op)._results(TfheProgram(program), inputs, None)]
+        machine = self._machine(op)
+        return [c._lwe for c in machine._results(op, TfheProgram(program), inputs, None)]
 
 
 def aes128(secret: SecretKey, key: bytes) -> AesKey:

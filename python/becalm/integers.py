@@ -460,7 +460,8 @@ class Integers(_words.Words, _html.Shown):
                 ty = clear or _operations.clear_type(operation, i, values[0].type, 64)
                 kinds.append((ty.name, _operations.word(operation, ty, x)))
         program, types = _operations.record(server.params, operation, deep, tuple(kinds))
-        digits = [c._lwe for c in server._results(TfheProgram(program), list(inputs), None)]
+        made = server._results(operation, TfheProgram(program), list(inputs), None)
+        digits = [c._lwe for c in made]
         results = []
         for name in types:
             count = _native.integer_type(name)[1]

@@ -6,7 +6,7 @@
 use super::Function;
 use super::fit::{Aim, Fit, at, fit, interpolated};
 use super::formula::{Formula, Value, interval, precision};
-use super::sign::{Sign, odd_cubic, require_gap};
+use super::sign::{Sign, odd_cubic, out_of_reach, require_gap};
 use crate::ckks::Chebyshev;
 use crate::{Error, Result};
 use std::f64::consts::PI;
@@ -52,7 +52,7 @@ fn series(
 ) -> Result<Function> {
     precision(name, bits)?;
     interval(name, domain, f64::NEG_INFINITY)?;
-    let fit = Fit::new(&mut |x| Ok(f(x)), domain, Aim::Bits(bits))?;
+    let fit = Fit::new(&mut |x| Ok(f(x)), domain, Aim::Bits(bits)).map_err(|e| e.of(name))?;
     Ok(Function::of_one(name, fit.formula(), domain, fit.error))
 }
 
@@ -314,7 +314,8 @@ pub fn sign(domain: [f64; 2], gap: f64, bits: f64) -> Result<Function> {
     interval(op, domain, f64::NEG_INFINITY)?;
     let width = domain[0].abs().max(domain[1].abs());
     require_gap(op, gap, width)?;
-    let chain = Sign::new(gap / width, error / MARGIN)?;
+    let chain =
+        Sign::new(gap / width, error / MARGIN).ok_or_else(|| out_of_reach(op, Some(gap), bits))?;
     let mut formula = Formula::default();
     let x = formula.argument();
     let x = formula.scale(x, 1.0 / width);
@@ -324,8 +325,9 @@ pub fn sign(domain: [f64; 2], gap: f64, bits: f64) -> Result<Function> {
     Ok(Function::of_one(op, formula, domain, measured).beyond(gap))
 }
 
-/// |x|·`factor` for |x| of at most `width`, to `error`: a series or x·sign(x), whichever takes fewer levels.
-pub(super) fn distance(width: f64, factor: f64, error: f64) -> Result<Formula> {
+/// |x|·`factor` for |x| of at most `width`, to `error`: a series or x·sign(x), whichever takes fewer levels; none where neither reaches
+/// it.
+pub(super) fn distance(width: f64, factor: f64, error: f64) -> Option<Formula> {
     let f = |x: f64| factor * x.abs();
     let domain = [-width, width];
     let own = error / (factor * width);
@@ -338,7 +340,7 @@ pub(super) fn distance(width: f64, factor: f64, error: f64) -> Result<Formula> {
         if gap >= 0.5 {
             continue;
         }
-        let chain = Sign::new(gap, own / MARGIN)?;
+        let Some(chain) = Sign::new(gap, own / MARGIN) else { continue };
         let mut formula = Formula::default();
         let x = formula.argument();
         let scaled = formula.scale(x, 1.0 / width);
@@ -350,10 +352,7 @@ pub(super) fn distance(width: f64, factor: f64, error: f64) -> Result<Formula> {
     let measured = formulas.into_iter().map(|formula| (error_of(&formula, domain, f), formula));
     let fitting = measured.filter(|(e, _)| *e <= error);
     let found = fitting.min_by_key(|(_, formula)| (formula.levels(), formula.products()));
-    found.map(|(_, formula)| formula).ok_or_else(|| {
-        let (wanted, remedy) = ("bits that a chain of polynomials reaches", "ask for fewer bits");
-        Error::bad_input("absolute", wanted, format!("{bits:.1}"), remedy)
-    })
+    found.map(|(_, formula)| formula)
 }
 
 /// |x|.
@@ -365,7 +364,7 @@ pub fn absolute(domain: [f64; 2], bits: f64) -> Result<Function> {
     let error = precision(op, bits)?;
     interval(op, domain, f64::NEG_INFINITY)?;
     let width = domain[0].abs().max(domain[1].abs());
-    let formula = distance(width, 1.0, error)?;
+    let formula = distance(width, 1.0, error).ok_or_else(|| out_of_reach(op, None, bits))?;
     let measured = error_of(&formula, domain, f64::abs);
     Ok(Function::of_one(op, formula, domain, measured))
 }

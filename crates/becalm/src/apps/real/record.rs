@@ -2,6 +2,7 @@
 
 use super::Bootstraps;
 use super::formula::{Formula, Step, Value};
+use crate::error::RUN;
 use crate::math::complex::Complex;
 use crate::program::Reg;
 use crate::program::rlwe::CkksProgram;
@@ -15,28 +16,31 @@ struct Recorder<'a> {
 }
 
 impl Formula {
-    /// Records the formula of a function of this name on these registers: its results.
+    /// Records the formula, of an `exact` function or of an approximation, on these registers: its results.
     ///
     /// # Errors
     /// `BadInput` for another number of registers, and where levels are missing and there are no bootstraps.
     pub(super) fn record(
         &self,
-        name: &str,
+        exact: bool,
         program: &mut CkksProgram,
         bootstraps: Option<&mut Bootstraps>,
         arguments: &[Reg],
     ) -> Result<Vec<Reg>> {
         if arguments.len() != self.arguments() {
-            let wanted = format!("{} vectors for {name}", self.arguments());
+            let wanted = format!("{} vectors", self.arguments());
             let got = arguments.len().to_string();
-            return Err(Error::bad_input("evaluate", wanted, got, "pass one for each argument"));
+            return Err(Error::bad_input(RUN, wanted, got, "pass one for each argument"));
         }
         let levels = arguments.iter().filter_map(|reg| program.info(*reg)).map(|info| info.level);
         let (lowest, needed) = (levels.min().unwrap_or(0), self.levels());
         if bootstraps.is_none() && lowest < needed {
-            let wanted = format!("a ciphertext at level {needed} or above for {name}");
-            let remedy = "bootstrap earlier, ask for fewer bits, or say auto=True, which bootstraps where levels run out";
-            return Err(Error::bad_input("evaluate", wanted, format!("level {lowest}"), remedy));
+            let wanted = format!("a ciphertext at level {needed} or above");
+            let fewer = if exact { "" } else { " ask for fewer bits," };
+            let remedy = format!(
+                "bootstrap earlier,{fewer} or say auto=True, which bootstraps where levels run out"
+            );
+            return Err(Error::bad_input(RUN, wanted, format!("level {lowest}"), remedy));
         }
         let mut recorder = Recorder { program, bootstraps, made: vec![] };
         let mut given = arguments.iter();
@@ -74,7 +78,7 @@ impl Recorder<'_> {
         if values.len() > slots {
             let wanted = format!("vectors of {} slots or more", values.len());
             let remedy = "make keys with as many slots";
-            return Err(Error::bad_input("record", wanted, slots.to_string(), remedy));
+            return Err(Error::bad_input(RUN, wanted, slots.to_string(), remedy));
         }
         Ok(values.iter().cycle().take(all).map(|x| Complex::from(*x)).collect())
     }
