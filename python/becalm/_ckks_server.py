@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from becalm import _html, _native, _progress, _values
 from becalm._arithmetic import Matrix
+from becalm._called import called
 from becalm._ckks_program import Program, recorded
 from becalm._ckks_session import Sessions
 from becalm._computes import Computes, named
@@ -252,6 +253,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         made = self._run(kind, stage_count, values, iterations, [native], progress)
         return Ciphertext(made[0], self, native.real)
 
+    @called("bootstrap_pair")
     def bootstrap_pair(
         self,
         a: Ciphertext,
@@ -357,6 +359,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         own = owned("attach", require(x, "attach"), self.key_id)
         return Ciphertext(own._native.on(self._context), self, x.real)
 
+    @called("load")
     def load(
         self, path: str | os.PathLike[str], *, limit: int | None = None, real: bool = False
     ) -> Any:
@@ -396,6 +399,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
             native, said = _native.CkksCiphertext.load(self._context, file, most)
         return self._read("load", native, said, real)
 
+    @called("from_bytes")
     def from_bytes(self, file: bytes, *, limit: int | None = None, real: bool = False) -> Any:
         """The ciphertext of `to_bytes`, as `load`.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from becalm import _html, _native, _operations, _operators, _public, _types, _values, _words
+from becalm._called import called
 from becalm._native import Lwe, Params
 from becalm._types import IntegerType, boolean, int_, uint
 from becalm.ciphertext import Ciphertext
@@ -311,6 +312,7 @@ class Integers(_words.Words, _html.Shown):
         return _native.integers_to_bytes(self.type.name, self._digits, bool(seeded))
 
     @classmethod
+    @called("from_bytes")
     def from_bytes(
         cls, file: bytes, *, allow_insecure: bool = False, limit: int | None = None
     ) -> Integers:

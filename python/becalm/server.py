@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from becalm import _gates, _html, _native, _progress, _public, _values
+from becalm._called import called
 from becalm._lock import Lock
 from becalm._native import Params
 from becalm._progress import Progress
@@ -111,6 +112,7 @@ class Server(_gates.Gates, _html.Shown):
             said = f"becalm computes on the CPU, not the GPU: {fallback[0]}; {remedy}"
             warnings.warn(said, RuntimeWarning, stacklevel=_outside())
 
+    @called("bootstrap")
     def bootstrap(
         self,
         x: Ciphertext,
@@ -295,6 +297,7 @@ class Server(_gates.Gates, _html.Shown):
             "slot_map", (x,), lambda p, r: p.slot_map(r[0], which, sums[which]), None
         )
 
+    @called("bootstrap2")
     def bootstrap2(
         self,
         a: Ciphertext,
@@ -433,6 +436,7 @@ class Server(_gates.Gates, _html.Shown):
         return self._key.to_bytes()
 
     @classmethod
+    @called("from_bytes")
     def from_bytes(
         cls,
         file: bytes,

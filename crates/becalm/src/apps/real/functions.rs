@@ -108,7 +108,7 @@ pub fn exp(domain: [f64; 2], bits: f64) -> Result<Function> {
 fn cheapest(
     op: &'static str,
     formulas: impl IntoIterator<Item = Formula>,
-    domain: [f64; 2],
+    (domain, bits): ([f64; 2], f64),
     error: f64,
     f: impl Fn(f64) -> f64 + Copy,
 ) -> Result<Function> {
@@ -117,7 +117,9 @@ fn cheapest(
     fitting.sort_by_key(|(_, formula)| (formula.levels(), formula.products()));
     let Some((measured, formula)) = fitting.into_iter().next() else {
         let wanted = format!("a domain and bits that {ITERATIONS} iterations reach");
-        let (got, remedy) = (format!("{domain:?}"), "narrow the domain, or ask for fewer bits");
+        let [a, b] = domain;
+        let got = format!("({a}, {b}) and {bits} bits");
+        let remedy = "narrow the domain, or ask for fewer bits";
         return Err(Error::bad_input(op, wanted, got, remedy));
     };
     Ok(Function::of_one(op, formula, domain, measured))
@@ -156,7 +158,7 @@ pub fn inverse(domain: [f64; 2], bits: f64) -> Result<Function> {
             formulas.extend(iterated(|n| refined(&parts, domain, n), domain, error, f));
         }
     }
-    cheapest(op, formulas, domain, error, f)
+    cheapest(op, formulas, (domain, bits), error, f)
 }
 
 /// The first approximation of a/x, and its error.
@@ -199,7 +201,7 @@ pub fn inverse_sqrt(domain: [f64; 2], bits: f64) -> Result<Function> {
     let error = precision(op, bits)?;
     interval(op, domain, f64::MIN_POSITIVE)?;
     let formulas = roots(f, domain, bits, error, |formula, _, y| y_of(formula, y, domain))?;
-    cheapest(op, formulas, domain, error, f)
+    cheapest(op, formulas, (domain, bits), error, f)
 }
 
 fn y_of(formula: &mut Formula, y: Value, domain: [f64; 2]) -> Value {
@@ -221,7 +223,7 @@ pub fn sqrt(domain: [f64; 2], bits: f64) -> Result<Function> {
         let y = y_of(formula, y, iterated);
         formula.multiply(x, y)
     })?;
-    cheapest(op, formulas, domain, error, f)
+    cheapest(op, formulas, (domain, bits), error, f)
 }
 
 /// The series of f alone, or formulas that make y = √a/√x by iterations, and the result of it and x.
@@ -322,6 +324,9 @@ pub fn sign(domain: [f64; 2], gap: f64, bits: f64) -> Result<Function> {
     let y = chain.record(&mut formula, x, 1.0);
     formula.results = vec![y];
     let measured = error_of(&formula, [gap, width], |_| 1.0);
+    if measured > error {
+        return Err(out_of_reach(op, Some(gap), bits));
+    }
     Ok(Function::of_one(op, formula, domain, measured).beyond(gap))
 }
 

@@ -45,6 +45,9 @@ pub fn compare(domain: [f64; 2], gap: f64, bits: f64) -> Result<Function> {
     let made = formula.of(&[&apart, &vec![0.0; apart.len()]]);
     let worst = made.iter().map(|y| (y - 1.0).abs()).fold(0.0, f64::max);
     let measured = MARGIN * worst;
+    if measured > error {
+        return Err(out_of_reach(op, Some(gap), bits));
+    }
     Ok(Function::of_one(op, formula, domain, measured).beyond(gap))
 }
 
@@ -57,6 +60,9 @@ fn stepped(
     error: f64,
 ) -> Option<(Value, Value)> {
     let chain = Sign::new(gap / width, 2.0 * error / MARGIN)?;
+    if MARGIN * chain.error(gap / width) > 2.0 * error {
+        return None;
+    }
     let scaled = formula.scale(x, 1.0 / width);
     let half = chain.record(formula, scaled, 0.5);
     Some((half, formula.shift(half, 0.5)))
@@ -209,8 +215,11 @@ pub fn sort(size: usize, domain: [f64; 2], bits: f64) -> Result<Function> {
         }
     }
     formula.results = vec![x];
-    let each = stage_error(&chain, width);
-    Ok(Function::of_one(op, formula, domain, stages * each).of_blocks(size))
+    let measured = stages * stage_error(&chain, width);
+    if measured > error {
+        return Err(out_of_reach(op, None, bits));
+    }
+    Ok(Function::of_one(op, formula, domain, measured).of_blocks(size))
 }
 
 /// The largest error of |x|/2 in a stage.

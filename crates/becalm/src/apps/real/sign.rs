@@ -6,6 +6,7 @@
 //! Source: Lee–Lee–No–Kim 2021 (ia.cr/2020/834); the composition goes back to Cheon–Kim–Kim 2020 (ia.cr/2019/1234).
 
 use super::formula::{Formula, Value};
+use super::functions::points;
 use crate::ckks::Chebyshev;
 use crate::{Error, Result};
 use std::f64::consts::PI;
@@ -168,6 +169,12 @@ impl Sign {
             }
         }
         None
+    }
+
+    /// The largest error for values from `gap` to 1, in doubles: where the slope at 0 is steep, they lose bits that the polynomials have.
+    pub(super) fn error(&self, gap: f64) -> f64 {
+        let sign = |x: f64| self.stages.iter().fold(x, |x, p| p.value(x));
+        points([gap, 1.0]).into_iter().map(|x| (sign(x) - 1.0).abs()).fold(0.0, f64::max)
     }
 
     /// `factor` times the sign of x, which is at most 1.
