@@ -170,7 +170,10 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
                 while len(self._recorded) >= _KEPT:
                     self._recorded.pop(next(iter(self._recorded)))
                 self._recorded[which] = program
-        made = self.run(program, *own, progress=False)
+        turns = function.rotations(own[0].slots)
+        few = str(turns) if len(turns) < 9 else f"f.rotations({own[0].slots}), f the function"
+        with named(f"make keys with rotations={few}{', and a bootstrap' if auto else ''}"):
+            made = self.run(program, *own, progress=False)
         return list(made) if isinstance(made, tuple) else [made]
 
     def encode(self, values: npt.ArrayLike, *, level: int | None = None) -> Plaintext:

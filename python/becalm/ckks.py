@@ -224,7 +224,7 @@ def keygen(
     stage_count, iterations
         As in `Server.bootstrap`. Iterations above 1 take a set of their own and no other keys.
     rotations
-        Further rotations that get a key.
+        Further rotations that get a key, in slots to the left, counted around.
     conjugate
         Whether the key of the conjugate is made.
     needs
