@@ -241,9 +241,9 @@ def test_costs_of_lists_tables_and_casts(toy, monkeypatch):
 
     ran, results = [], becalm.Server._results
 
-    def watched(server, program, *rest):
+    def watched(server, op, program, *rest):
         ran.append(program.cost)
-        return results(server, program, *rest)
+        return results(server, op, program, *rest)
 
     monkeypatch.setattr(becalm.Server, "_results", watched)
     cases = [

@@ -18,7 +18,7 @@ use becalm::math::memory::require_memory;
 use becalm::params::CkksParams;
 use becalm::program::rlwe::CkksProgram;
 use std::io::BufWriter;
-use std::path::PathBuf;
+use std::path::Path;
 
 /// The set of CKKS of a key generation: the one of the name, or that of the programs; none for a set of TFHE.
 pub fn set(args: &KeygenArgs) -> Result<Option<&'static CkksParams>> {
@@ -29,7 +29,7 @@ pub fn set(args: &KeygenArgs) -> Result<Option<&'static CkksParams>> {
     Ok(Some(program(path, args.allow_insecure)?.params()))
 }
 
-fn program(path: &PathBuf, allow_insecure: bool) -> Result<CkksProgram> {
+fn program(path: &Path, allow_insecure: bool) -> Result<CkksProgram> {
     let trust = Trust { allow_insecure, ..Trust::default() };
     read(path, |path| CkksProgram::load(path, trust))
 }

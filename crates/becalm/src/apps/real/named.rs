@@ -210,9 +210,9 @@ mod tests {
     #[test]
     fn bits_out_of_reach_are_refused_by_name() {
         for f in Named::all().iter().filter(|f| f.takes().contains(&"bits")) {
-            for bits in [1.0, 7.5, 16.0, 24.0, 32.0, 40.0] {
-                for gap in [0.25, 1e-7] {
-                    let takes = |what| f.takes().contains(&what);
+            let takes = |what| f.takes().contains(&what);
+            for bits in [7.5, 25.0, 40.0] {
+                for gap in if takes("gap") { vec![0.25, 1e-7] } else { vec![1.0] } {
                     let asked = Asked {
                         bits: Some(bits),
                         gap: takes("gap").then_some(gap),
