@@ -474,10 +474,9 @@ class AesKey(Encrypted, _html.Shown):
         return _native.record_aes_ctr(self._machine(op).params, counter, whole, name)
 
     def _run(self, op: str, program: _native.Program, *blocks: Lwe) -> list[Lwe]:
-        bits = [self._bits, *blocks]
-        inputs: list[Any] = [bit for b in bits for bit in Ciphertext(b, (len(b), 1))]
-        machine = self._machine(op)
-        return [c._lwe for c in machine._results(op, TfheProgram(program), inputs, None)]
+        inputs: Any = [x for b in (self._bits, *blocks) for x in Ciphertext(b, (len(b), 1))]
+        made = self._machine(op)._results(op, TfheProgram(program), inputs, None)
+        return [c._lwe for c in made]
 
 
 def aes128(secret: SecretKey, key: bytes) -> AesKey:

@@ -1,6 +1,6 @@
 //! `becalm keygen | encrypt | eval | decrypt | inspect`: the same job in separate steps, with files between them.
 
-use crate::output::Force;
+use crate::output::{Force, read};
 use crate::programs;
 use crate::report::{self, Given, counted, facts, megabytes};
 use crate::status::usage;
@@ -285,18 +285,6 @@ pub fn encrypt(args: &EncryptArgs) -> Result<()> {
         counted(ct.len(), "ciphertext"),
         megabytes(ct.bytes())
     ))
-}
-
-/// Reads a file, which an error names once: a command may have several.
-pub(crate) fn read<'a, T>(
-    path: &'a Path,
-    load: impl FnOnce(&'a Path) -> becalm::Result<T>,
-) -> Result<T> {
-    load(path).map_err(|e| {
-        let place = path.display().to_string();
-        let said = e.to_string().contains(&place);
-        if said { e.into() } else { anyhow::Error::from(e).context(place) }
-    })
 }
 
 /// Bootstraps through a table, or runs a program.

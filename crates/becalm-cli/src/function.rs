@@ -1,7 +1,7 @@
 //! `becalm function`: functions of real numbers for CKKS, by name, and programs that compute them.
 
-use crate::files::{read, require_place};
-use crate::output::Force;
+use crate::files::require_place;
+use crate::output::{Force, read};
 use crate::programs;
 use crate::report::{self, counted, facts, table};
 use crate::status::usage;

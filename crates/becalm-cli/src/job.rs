@@ -1,7 +1,8 @@
 //! `becalm job`: a large batch as a folder that workers on several machines share.
 
-use crate::files::{TrustArgs, read, record};
+use crate::files::{TrustArgs, record};
 use crate::output::Force;
+use crate::output::read;
 use crate::report::{self, counted, duration, facts};
 use crate::signals::unless_stopped;
 use anyhow::{Result, bail};

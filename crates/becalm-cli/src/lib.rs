@@ -101,6 +101,13 @@ fn command() -> Command {
     signed(Cli::command())
 }
 
+fn keygen(args: &files::KeygenArgs) -> anyhow::Result<()> {
+    match vectors::set(args)? {
+        Some(params) => vectors::keygen(params, args),
+        None => files::keygen(args),
+    }
+}
+
 /// Runs the command with the given arguments (the first is its name), and returns its exit status, which `--help` lists.
 pub fn main_with<I, T>(args: I) -> u8
 where
@@ -129,10 +136,7 @@ where
         Verb::Params(a) => params::run(&a),
         Verb::Estimate(a) => estimate::run(&a),
         Verb::Noise(a) => noise::run(&a),
-        Verb::Keygen(a) => vectors::set(&a).and_then(|of_ckks| match of_ckks {
-            Some(params) => vectors::keygen(params, &a),
-            None => files::keygen(&a),
-        }),
+        Verb::Keygen(a) => keygen(&a),
         Verb::Encrypt(a) if a.packed => packed::encrypt(&a),
         Verb::Encrypt(a) if programs::kind(&a.secret) == Some("becalm.ckks_secret_key") => {
             vectors::encrypt(&a)

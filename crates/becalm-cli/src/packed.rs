@@ -1,7 +1,8 @@
 //! Packed integers of CKKS: `becalm encrypt | decrypt` with files between them, and `becalm run` of a set with tables.
 
 use crate::ckks::{On, keys as make_keys, prepared, timed};
-use crate::files::{DecryptArgs, EncryptArgs, read, require_place};
+use crate::files::{DecryptArgs, EncryptArgs, require_place};
+use crate::output::read;
 use crate::report::{self, Given, counted, facts, median, megabytes, milliseconds, peak_memory};
 use crate::threshold::{self, context_of};
 use anyhow::{Result, bail};

@@ -1,8 +1,7 @@
 //! Programs of CKKS in files: `becalm eval` runs them, and `becalm inspect` shows their cost.
 
 use crate::ckks::prepared;
-use crate::files::read;
-use crate::output::Force;
+use crate::output::{Force, read};
 use crate::report::{self, counted, megabytes};
 use crate::signals::unless_stopped;
 use anyhow::{Result, bail};

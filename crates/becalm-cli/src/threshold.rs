@@ -1,7 +1,7 @@
 //! `becalm threshold`: a secret key of CKKS split among parties, of whom some decrypt together, with files between them.
 
-use crate::files::{TrustArgs, read, require_place};
-use crate::output::Force;
+use crate::files::{TrustArgs, require_place};
+use crate::output::{Force, read};
 use crate::report::{self, facts};
 use crate::status::usage;
 use anyhow::Result;

@@ -1,7 +1,8 @@
 //! Vectors of CKKS: `becalm keygen | encrypt` for every set of CKKS, beside the tables of [`packed`](crate::packed).
 
 use crate::ckks::keys as make_keys;
-use crate::files::{EncryptArgs, KeygenArgs, read, require_place};
+use crate::files::{EncryptArgs, KeygenArgs, require_place};
+use crate::output::read;
 use crate::packed::bits_of;
 use crate::report::{self, counted, facts, megabytes};
 use crate::status::usage;

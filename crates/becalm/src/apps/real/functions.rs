@@ -4,12 +4,11 @@
 //! y·Π(1 + e^(2^i)) follows with one level for each factor (Goldschmidt). 1/√x: y ← y·(3 − x·y²)/2 in two levels (Newton).
 
 use super::Function;
-use super::fit::{Aim, Fit, at, fit, interpolated};
+use super::fit::{Aim, Fit, fit, interpolated, points};
 use super::formula::{Formula, Value, interval, precision};
 use super::sign::{Sign, odd_cubic, out_of_reach, require_gap};
 use crate::ckks::Chebyshev;
 use crate::{Error, Result};
-use std::f64::consts::PI;
 
 /// The highest degree of a series that nothing refines: nine levels.
 const DIRECT: usize = 511;
@@ -19,20 +18,6 @@ const FIRST: usize = 8;
 const ITERATIONS: usize = 40;
 /// The largest error over the largest that is measured: peaks lie between the points.
 pub(super) const MARGIN: f64 = 1.125;
-/// Points on which errors are measured.
-const POINTS: usize = 8192;
-
-/// Points of [a, b]: as dense near each end as Chebyshev's, and near 0, where roots and distances bend, as dense by ratio as anywhere.
-pub(super) fn points([a, b]: [f64; 2]) -> Vec<f64> {
-    let round = (0..=POINTS).map(|i| at([a, b], (PI * i as f64 / POINTS as f64).cos()));
-    let size = a.abs().max(b.abs());
-    let near = |sign: f64| {
-        (0..=POINTS).map(move |i| sign * size * (-40.0 * i as f64 / POINTS as f64).exp2())
-    };
-    let near = near(1.0).chain(near(-1.0)).filter(|x| (a..=b).contains(x));
-    let zero = (a <= 0.0 && b >= 0.0).then_some(0.0);
-    round.chain(near).chain(zero).chain([a, b]).map(|x| x.clamp(a, b)).collect()
-}
 
 /// The largest absolute error of a formula on a domain, with [`MARGIN`].
 pub(super) fn error_of(formula: &Formula, domain: [f64; 2], f: impl Fn(f64) -> f64) -> f64 {

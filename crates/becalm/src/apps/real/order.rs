@@ -4,8 +4,9 @@
 //! the error of one, and a bitonic network of r stages too.
 
 use super::Function;
+use super::fit::points;
 use super::formula::{Formula, Step, Value, interval, precision};
-use super::functions::{MARGIN, distance, error_of, points};
+use super::functions::{MARGIN, distance, error_of};
 use super::sign::{Sign, out_of_reach, require_gap};
 use crate::{Error, Result};
 

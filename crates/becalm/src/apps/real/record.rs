@@ -120,3 +120,42 @@ impl Recorder<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apps::real::{inverse, replicate};
+    use crate::cipher::{CkksKeys, KeyId};
+    use crate::ckks::Chain;
+    use crate::params::CkksParams;
+
+    fn program() -> CkksProgram {
+        CkksProgram::new(&Chain::new(CkksParams::named("ckks_toy_12").unwrap()).unwrap())
+    }
+
+    /// Errors of recording, of keys and of arguments have the name of the function; an instruction beside it keeps its own.
+    #[test]
+    fn errors_name_the_function() {
+        let mut low = program();
+        let x = low.input(1, 8).unwrap();
+        let said = inverse([0.25, 1.0], 20.0).unwrap().record(&mut low, None, &[x]).unwrap_err();
+        assert_eq!(said.detail().op, "inverse");
+        assert!(low.ops().is_empty());
+
+        let mut program = program();
+        let keys = CkksKeys::none(program.params().name, KeyId([1; 16]));
+        let x = program.input(2, 8).unwrap();
+        replicate(8, 3).unwrap().record(&mut program, None, &[x]).unwrap();
+        assert_eq!(program.require(&keys).unwrap_err().detail().op, "replicate");
+        let said = program.require_inputs(keys.key_id(), &[]).unwrap_err();
+        assert_eq!(said.detail().op, "replicate");
+        program.rotate(x, 1).unwrap();
+        let said = program.require_inputs(keys.key_id(), &[]).unwrap_err();
+        assert_eq!(said.detail().op, "run");
+        let mut beside = self::program();
+        let y = beside.input(2, 8).unwrap();
+        beside.rotate(y, 1).unwrap();
+        replicate(8, 3).unwrap().record(&mut beside, None, &[y]).unwrap();
+        assert_eq!(beside.require(&keys).unwrap_err().detail().op, "rotate");
+    }
+}

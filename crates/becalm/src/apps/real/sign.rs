@@ -5,8 +5,8 @@
 //! degree 15 four; the chain with the fewest levels is found level by level, because a larger a' is better for all that follows.
 //! Source: Lee–Lee–No–Kim 2021 (ia.cr/2020/834); the composition goes back to Cheon–Kim–Kim 2020 (ia.cr/2019/1234).
 
+use super::fit::points;
 use super::formula::{Formula, Value};
-use super::functions::points;
 use crate::ckks::Chebyshev;
 use crate::{Error, Result};
 use std::f64::consts::PI;
