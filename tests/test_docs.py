@@ -102,6 +102,14 @@ def same_module(shown, key):
     return plain.replace("logbeta", "logβ") == re.sub(r",n=\d+", "", shown)
 
 
+def test_the_page_of_the_architecture_names_every_file_of_bootstraps():
+    rows = (ROOT / "docs/architecture.md").read_text().splitlines()
+    row = next(row for row in rows if row.startswith("| bootstrap |"))
+    for scheme in ("tfhe", "ckks"):
+        for file in (ROOT / "crates/becalm/src/bootstrap" / scheme).glob("*.rs"):
+            assert file.stem == "mod" or f"`{file.stem}`" in row, file
+
+
 def test_no_script_names_a_place_outside_of_the_repository():
     scripts = [*ROOT.glob("bench/**/*.py"), *ROOT.glob("packaging/**/*.py"), *ROOT.glob("rtl/*.py")]
     assert len(scripts) > 8

@@ -241,9 +241,9 @@ def test_costs_of_lists_tables_and_casts(toy, monkeypatch):
 
     ran, results = [], becalm.Server._results
 
-    def watched(server, program, *rest):
+    def watched(server, op, program, *rest):
         ran.append(program.cost)
-        return results(server, program, *rest)
+        return results(server, op, program, *rest)
 
     monkeypatch.setattr(becalm.Server, "_results", watched)
     cases = [
@@ -408,10 +408,10 @@ def test_costs_of_reductions_and_powers(toy, monkeypatch):
     u8 = becalm.uint(8)
     ran, results = [], becalm.Server._results
 
-    def watched(server, program, inputs, *rest):
+    def watched(server, op, program, inputs, *rest):
         lanes = np.broadcast_shapes(*(x._shape for x in inputs))
         ran.append((program.cost, int(np.prod(lanes))))
-        return results(server, program, inputs, *rest)
+        return results(server, op, program, inputs, *rest)
 
     monkeypatch.setattr(becalm.Server, "_results", watched)
     for n in (1, 2, 5, 8):

@@ -160,9 +160,9 @@ def test_empty_arrays_along_axes(toy):
 def test_each_call_is_one_run_of_what_was_priced(toy, arrays, monkeypatch):
     ran, results = [], becalm.Server._results
 
-    def watched(server, program, inputs, *rest):
+    def watched(server, op, program, inputs, *rest):
         ran.append(program.cost)
-        return results(server, program, inputs, *rest)
+        return results(server, op, program, inputs, *rest)
 
     monkeypatch.setattr(becalm.Server, "_results", watched)
     x = arrays[0][1][0]

@@ -39,6 +39,7 @@ from becalm import (
     ckks,
     integers,
 )
+from becalm._called import called
 from becalm._cluster import Cluster, Job, cluster
 from becalm._native import Params, __version__
 from becalm._values import TableSource, count, set_of
@@ -151,6 +152,7 @@ def params(
     modulus: str = ...,
     norm2: float = ...,
 ) -> Params: ...
+@called("params")
 def params(
     name: str | None = None,
     *,
@@ -251,6 +253,7 @@ def cost(
 def concatenate(parts: Sequence[Ciphertext], axis: int = ...) -> Ciphertext: ...
 @overload
 def concatenate(parts: Sequence[Integers], axis: int = ...) -> Integers: ...
+@called("concatenate")
 def concatenate(parts: Sequence[Any], axis: int = 0) -> Any:
     """Encrypted arrays joined along an axis they have, as numpy's `concatenate`; not slots.
 
@@ -328,6 +331,7 @@ def _joined(parts: list[Any], join: Callable[[list[Ciphertext]], Ciphertext]) ->
     return join(parts)
 
 
+@called("load")
 def load(
     path: str | os.PathLike[str],
     *,
@@ -422,6 +426,7 @@ def load(
     raise BadFile("load", "a kind of file that this version knows", kind, remedy)
 
 
+@called("from_bytes")
 def from_bytes(
     file: bytes,
     *,

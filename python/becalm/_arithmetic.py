@@ -10,6 +10,7 @@ import numpy.typing as npt
 from numpy import polynomial as series
 
 from becalm import _native, _values
+from becalm._called import called
 from becalm._lock import Lock
 from becalm._operands import Vector, computing, numbers, operand
 from becalm._sets import turn
@@ -330,6 +331,7 @@ def depth(p: Any) -> int:
     return chebyshev(p).depth
 
 
+@called("dot")
 def dot(xs: V | Iterable[V], ys: V | Iterable[V]) -> V:
     """Σ x·y over pairs of vectors: `Server.dot` of the server that the first of them knows.
 

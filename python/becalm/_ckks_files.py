@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from becalm import _native, _values
+from becalm._called import called
 from becalm._encrypts import PublicKey, SecretKey
 from becalm._files import of_kind
 from becalm._packed import PackedArray, of_file
@@ -15,6 +16,7 @@ from becalm._vectors import Ciphertext, context
 from becalm.errors import BadFile
 
 
+@called("load_secret_key")
 def load_secret_key(
     path: str | os.PathLike[str],
     name: str | None = None,
@@ -61,6 +63,7 @@ def load_secret_key(
     return SecretKey(context, _native.CkksSecretKey.load(context, file), wide)
 
 
+@called("load_public_key")
 def load_public_key(
     path: str | os.PathLike[str],
     name: str | None = None,

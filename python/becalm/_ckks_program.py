@@ -11,6 +11,7 @@ import numpy as np
 from becalm import _html, _native, _values
 from becalm import program as programs
 from becalm._arithmetic import Matrix
+from becalm._called import called
 from becalm._computes import Computes
 from becalm._names import CkksName
 from becalm._operands import Vector, all_real, at_level, operand
@@ -492,6 +493,7 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
             raise WrongParams("run", f"a program of `{name}`", f"`{self._native.params}`", remedy)
 
     @classmethod
+    @called("from_bytes")
     def from_bytes(
         cls, file: bytes, *, allow_insecure: bool = False, limit: int | None = None
     ) -> Program:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from becalm import _html, _native, _progress, _values
 from becalm._arithmetic import Matrix
+from becalm._called import called
 from becalm._ckks_program import Program, recorded
 from becalm._ckks_session import Sessions
 from becalm._computes import Computes, named
@@ -169,7 +170,10 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
                 while len(self._recorded) >= _KEPT:
                     self._recorded.pop(next(iter(self._recorded)))
                 self._recorded[which] = program
-        made = self.run(program, *own, progress=False)
+        turns = function.rotations(own[0].slots)
+        few = str(turns) if len(turns) < 9 else f"f.rotations({own[0].slots}), f the function"
+        with named(f"make keys with rotations={few}{', and a bootstrap' if auto else ''}"):
+            made = self.run(program, *own, progress=False)
         return list(made) if isinstance(made, tuple) else [made]
 
     def encode(self, values: npt.ArrayLike, *, level: int | None = None) -> Plaintext:
@@ -252,6 +256,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         made = self._run(kind, stage_count, values, iterations, [native], progress)
         return Ciphertext(made[0], self, native.real)
 
+    @called("bootstrap_pair")
     def bootstrap_pair(
         self,
         a: Ciphertext,
@@ -357,6 +362,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         own = owned("attach", require(x, "attach"), self.key_id)
         return Ciphertext(own._native.on(self._context), self, x.real)
 
+    @called("load")
     def load(
         self, path: str | os.PathLike[str], *, limit: int | None = None, real: bool = False
     ) -> Any:
@@ -396,6 +402,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
             native, said = _native.CkksCiphertext.load(self._context, file, most)
         return self._read("load", native, said, real)
 
+    @called("from_bytes")
     def from_bytes(self, file: bytes, *, limit: int | None = None, real: bool = False) -> Any:
         """The ciphertext of `to_bytes`, as `load`.
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from becalm import _cluster_batch, _html, _native, _progress, _values
+from becalm._called import called
 from becalm._cluster_workers import Choice, Processes, RayWorkers, ServiceWorkers, Workers
 from becalm._programs import Program
 from becalm._progress import Progress
@@ -318,7 +319,7 @@ class Cluster:
         """
         if quorum not in (1, 2):
             raise BadInput("map", "a quorum of 1 or 2", str(quorum), "2 computes everything twice")
-        share = 1.0 if quorum == 2 else float(verify)
+        share = 1.0 if quorum == 2 else _values.real("map", "verify", verify)
         if share > 0 and not self._shared and self._choice["workers"] < 2:
             remedy = "give the cluster more workers"
             raise BadInput("map", "two workers, of which one checks the other", "one", remedy)
@@ -332,7 +333,9 @@ class Cluster:
         if folder is None and self._shared:
             folder = os.path.join(self._where, f"job-{os.urandom(8).hex()}")
         keep = tempfile.mkdtemp(prefix="becalm-") if folder is None else None
-        place = os.fspath(folder) if folder is not None else os.path.join(str(keep), "job")
+        place = (
+            _values.path("map", folder) if folder is not None else os.path.join(str(keep), "job")
+        )
         beside = os.path.dirname(os.path.abspath(place))
         with tempfile.TemporaryDirectory(prefix=".becalm-", dir=beside) as files:
             keys, paths = _saved(files, server, inputs)
@@ -455,6 +458,7 @@ class Cluster:
         return self._where != "local" and not self._where.startswith("ray")
 
 
+@called("cluster")
 def cluster(
     where: str | os.PathLike[str] = "local",
     *,
@@ -507,6 +511,9 @@ def cluster(
     >>> becalm.cluster("local", workers=2, threads=1)
     <becalm.Cluster: 2 processes of this machine>
     """
+    if not isinstance(where, str | bytes | os.PathLike):
+        remedy = 'pass "local", "ray", "ray://…", "https://…", or a folder'
+        raise BadInput("cluster", "a kind of workers, or a folder", type(where).__name__, remedy)
     name = _values.path("cluster", where)
     remote = name.startswith(("https://", "http://"))
     if remote != (token is not None):
@@ -529,12 +536,16 @@ def cluster(
         "workers": max(1, _values.count("cluster", "workers", many)),
         "threads": threads,
         "backend": backend,
-        "lease": float(lease),
-        "patience": float(patience),
+        "lease": _values.real("cluster", "lease", lease),
+        "patience": _values.real("cluster", "patience", patience),
     }
     service = None
     if token is not None:
-        service = (name, token, None if authorities is None else os.fspath(authorities))
+        service = (
+            name,
+            token,
+            None if authorities is None else _values.path("cluster", authorities),
+        )
     return Cluster(name, choice, service)
 
 

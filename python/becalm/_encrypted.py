@@ -29,6 +29,11 @@ class Encrypted:
     def __bool__(self) -> NoReturn:
         raise Unsupported("truth", "unencrypted values", self._what, self._branched)
 
+    def __float__(self) -> NoReturn:
+        raise Unsupported("convert", "unencrypted numbers", self._what, "decrypt it first")
+
+    __int__ = __complex__ = __round__ = __float__
+
 
 def what_of(value: object) -> str | None:
     """The name of the kind of an encrypted value; none for anything else."""

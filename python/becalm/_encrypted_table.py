@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from becalm import _html, _values
+from becalm._called import called
 from becalm._encrypted import Encrypted
 from becalm._native import Glwe, Params
 
@@ -88,6 +89,7 @@ class EncryptedTable(Encrypted, _html.Shown):
         return self._glwe.to_bytes()
 
     @classmethod
+    @called("from_bytes")
     def from_bytes(
         cls, file: bytes, *, allow_insecure: bool = False, limit: int | None = None
     ) -> EncryptedTable:

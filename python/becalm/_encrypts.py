@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
 import numpy.typing as npt
 
 from becalm import _html, _native, _values
+from becalm._called import called
 from becalm._files import of_kind
 from becalm._keygen import asked, keys_of
 from becalm._operands import array, at_least_one_value, at_level, vector
@@ -87,6 +88,7 @@ class _Encrypts(_html.Shown):
         most = None if bound is None else _values.real("encrypt", "bound", bound)
         return Ciphertext(self._native.encrypt(data, at, most), self._server, real)
 
+    @called("encrypt_packed")
     def encrypt_packed(self, values: npt.ArrayLike, *, bits: int) -> PackedArray:
         """Encrypts integers of 1 to 4 bits for tables, with a set that has some: `ckks_table_4`.
 

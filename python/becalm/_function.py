@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _html, _native, _values
+from becalm._called import called
 from becalm._operands import Vector, computing, numbers, slots_after
 from becalm.errors import BadInput, Unsupported
 
@@ -267,6 +268,7 @@ def unpacked(
     return entries.reshape(count, count)[: shape[0], : shape[1]]
 
 
+@called("concatenate")
 def concatenate(xs: Iterable[V], sizes: int | Sequence[int]) -> V:
     """The first values of several vectors in one: `sizes` of them, one number for all or one each.
 

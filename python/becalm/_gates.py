@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from becalm._called import called
 from becalm._progress import Progress
 from becalm.ciphertext import Ciphertext, require
 
@@ -49,6 +50,7 @@ class Gates:
         """
         return self._recorded("gate", (a, b), lambda p, r: p.gate(name, *r), None)
 
+    @called("and_")
     def and_(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
         """Both, lane by lane.
 
@@ -70,6 +72,7 @@ class Gates:
         """
         return self.gate("and", a, b)
 
+    @called("nand")
     def nand(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
         """Not both, lane by lane.
 
@@ -91,6 +94,7 @@ class Gates:
         """
         return self.gate("nand", a, b)
 
+    @called("or_")
     def or_(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
         """At least one, lane by lane.
 
@@ -112,6 +116,7 @@ class Gates:
         """
         return self.gate("or", a, b)
 
+    @called("nor")
     def nor(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
         """None, lane by lane.
 
@@ -133,6 +138,7 @@ class Gates:
         """
         return self.gate("nor", a, b)
 
+    @called("xor")
     def xor(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
         """Exactly one, lane by lane.
 
@@ -154,6 +160,7 @@ class Gates:
         """
         return self.gate("xor", a, b)
 
+    @called("xnor")
     def xnor(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
         """Both or none, lane by lane.
 

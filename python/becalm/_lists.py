@@ -226,7 +226,7 @@ class Lists(_arrays.Array):
         >>> x.argmin().decrypt(secret), x.argmin(axis=0).decrypt(secret).tolist()
         (3, [1, 1])
         """
-        return self._reduced("argmin", _single(axis), keepdims)
+        return self._reduced("argmin", _single("argmin", axis), keepdims)
 
     def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Integers:
         """The place of the greatest element, as `argmin`.
@@ -248,7 +248,7 @@ class Lists(_arrays.Array):
         >>> x.argmax().decrypt(secret), x.argmax(axis=0).decrypt(secret).tolist()
         (0, [0, 0])
         """
-        return self._reduced("argmax", _single(axis), keepdims)
+        return self._reduced("argmax", _single("argmax", axis), keepdims)
 
     def sort(self, axis: int | None = -1) -> Integers:
         """The elements in ascending order along an axis, or of all (`None`), as a new array.
@@ -364,7 +364,7 @@ class Lists(_arrays.Array):
         [[133, 253]]
         """
         times = _values.count("diff", "n", n)
-        rows: Any = self._first(_axis(axis, self.ndim))
+        rows: Any = self._first(_axis("diff", axis, self.ndim))
         for _ in range(times):
             rows = rows[1:] - rows[:-1] if len(rows) else rows
         return rows._moved("diff", lambda places: np.moveaxis(places, 0, axis))  # type: ignore[no-any-return]
@@ -501,7 +501,7 @@ class Lists(_arrays.Array):
         self, operation: str, axis: Axis, keepdims: bool, empty: int | None = None
     ) -> Integers:
         """An operation on the list of elements along axes; `empty` is that of none."""
-        axes = _axes(axis, self.ndim)
+        axes = _axes(operation, axis, self.ndim)
         rows: Any = self._rows(axes)
         if len(rows):
             _operations.require_count(operation, self.type, len(rows))
@@ -528,7 +528,7 @@ class Lists(_arrays.Array):
         """An operation whose results stand along the axis where its arguments stood."""
         if axis is None:
             return self.reshape(-1)._along(operation, 0)
-        at = _axis(axis, self.ndim)
+        at = _axis(operation, axis, self.ndim)
         rows: Any = self._first(at)
         if not rows.size:
             other = operation == "argsort" or (operation, self.type) == ("cumsum", _types.boolean)
@@ -549,30 +549,30 @@ class Lists(_arrays.Array):
         return self._moved("axis", merged)
 
 
-def _axes(axis: Axis, ndim: int) -> tuple[int, ...]:
+def _axes(op: str, axis: Axis, ndim: int) -> tuple[int, ...]:
     """Axes from the front, in order. Raises for an axis that the array does not have."""
     if axis is None:
         return tuple(range(ndim))
     listed = axis if isinstance(axis, (tuple, list)) else [axis]
-    found = sorted(_axis(i, ndim) for i in listed)
+    found = sorted(_axis(op, i, ndim) for i in listed)
     if len(set(found)) < len(found):
-        raise BadInput("axis", "each axis once", str(tuple(listed)), "leave one of them out")
+        raise BadInput(op, "each axis once", str(tuple(listed)), "leave one of them out")
     return tuple(found)
 
 
-def _axis(axis: Any, ndim: int) -> int:
+def _axis(op: str, axis: Any, ndim: int) -> int:
     try:
         at = operator.index(axis)
     except TypeError:
         at = ndim
     if not -ndim <= at < ndim:
         got = f"axis {axis} of an array of {ndim} dimensions"
-        raise BadInput("axis", "an axis of the array", got, "choose one that it has")
+        raise BadInput(op, "an axis of the array", got, "choose one that it has")
     return at % ndim
 
 
-def _single(axis: Any) -> int | None:
+def _single(op: str, axis: Any) -> int | None:
     """One axis, or None for the flat array: several axes give no single index."""
     if isinstance(axis, (tuple, list)):
-        raise BadInput("axis", "one axis or None", str(axis), "reshape the array first")
+        raise BadInput(op, "one axis or None", str(axis), "reshape the array first")
     return axis  # type: ignore[no-any-return]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from becalm._called import called
 from becalm.errors import Unsupported
 
 #: The method of a vector on the left, and that of one on the right.
@@ -100,7 +101,8 @@ def ufunc(x: Any, function: Any, method: str, inputs: tuple[Any, ...], more: dic
         a, b = inputs
         return getattr(a, left)(b) if isinstance(a, type(x)) else getattr(b, right)(a)
     if function in _UNARY:
-        return _UNARY[function](x)
+        with called(f"np.{name}"):
+            return _UNARY[function](x)
     raise _refused(name)
 
 
@@ -109,12 +111,13 @@ def function(x: Any, f: Any, given: tuple[Any, ...], more: dict[str, Any]) -> An
     if f in _OF_ONE or f in _OF_TWO:
         remedy = "leave it out: x.sum, x.mean and x.rotate work on all slots"
         refuse_keywords(f.__name__, _given(more), remedy)
-    if len(given) == 1 and f in _OF_ONE:
-        return _OF_ONE[f](x)
-    if len(given) == 2 and f in (np.dot, np.inner):
-        return (given[0] * given[1]).sum()
-    if len(given) == 2 and f is np.roll and given[0] is x:
-        return x.rotate(-given[1])
+    with called(f"np.{f.__name__}"):
+        if len(given) == 1 and f in _OF_ONE:
+            return _OF_ONE[f](x)
+        if len(given) == 2 and f in (np.dot, np.inner):
+            return (given[0] * given[1]).sum()
+        if len(given) == 2 and f is np.roll and given[0] is x:
+            return x.rotate(-given[1])
     call = _CALLS.get(f.__name__)
     remedy = f"use {call}" if call else "compute with +, -, *, x.sum, x.rotate and ckks.Matrix"
     raise Unsupported(f"np.{f.__name__}", "unencrypted numbers", "a ciphertext", remedy)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _html, _native, _numpy, _values
+from becalm._called import called
 from becalm._encrypted import Encrypted, refuse_encrypted
 from becalm._native_calls import Operand
 from becalm.errors import BadInput, Unsupported
@@ -226,7 +227,8 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
         if isinstance(other, Plaintext):
             return -(-self).__add__(other)
         negative: npt.NDArray[Any] = -numbers("subtract", other)
-        return self.__add__(negative)
+        with called("subtract"):
+            return self.__add__(negative)
 
     def __rsub__(self, other: Any) -> Self:
         return (-self).__add__(other)
@@ -262,7 +264,8 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
         divisor = numbers("divide", other)
         if not divisor.all():
             raise BadInput("divide", "numbers other than 0", "0", "divide by something else")
-        return self * (1 / divisor)
+        with called("divide"):
+            return self * (1 / divisor)
 
     def __pow__(self, exponent: Any) -> Self:
         """A power of 1 or above by squares and products: takes ⌈log2⌉ of it in levels."""
@@ -296,11 +299,6 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
     def __rtruediv__(self, other: Any) -> NoReturn:
         remedy = "use ckks.inverse(domain=(0.1, 1))(x), with the domain of your values"
         raise Unsupported("divide", "unencrypted numbers to divide by", "a ciphertext", remedy)
-
-    def __float__(self) -> NoReturn:
-        raise Unsupported("convert", "unencrypted numbers", "a ciphertext", "decrypt it first")
-
-    __int__ = __complex__ = __round__ = __float__
 
     def __abs__(self) -> NoReturn:
         raise Unsupported(
@@ -519,7 +517,7 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
 
 def slots_after(x: V, op: str, start: int, count: int, to: int) -> V:
     """`count` values from slot `start` on, moved to slot `to`; zeros elsewhere."""
-    native = _native.CkksFunction.placed(operand(x, op).slots, start, count, to)
+    native = _native.CkksFunction.placed(op, operand(x, op).slots, start, count, to)
     made: V = computing(x, op).evaluate(native, [x], False)[0]
     return made
 

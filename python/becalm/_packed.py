@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _html, _native, _progress, _values
+from becalm._called import called
 from becalm._encrypted import ByTable
 from becalm._progress import Progress
 from becalm._vectors import Ciphertext
@@ -202,6 +203,7 @@ class PackedArray(ByTable, _html.Shown):
         remedy = "decrypt it and take them there, or encrypt them in several arrays"
         return Unsupported("index", "operations on all integers together", "places", remedy)
 
+    @called("lookup")
     def lookup(self, table: Entries, *, progress: Progress = None) -> PackedArray:
         """Each integer's entry in a table: `Server.lookup` of the server of this array.
 
@@ -303,6 +305,7 @@ class LooksUp:
     _plan: _native.CkksPlan
     _sessions: Sessions
 
+    @called("lookup")
     def lookup(self, x: PackedArray, table: Entries, *, progress: Progress = None) -> PackedArray:
         """Replaces each integer by its entry in a table.
 
@@ -337,6 +340,7 @@ class LooksUp:
         """
         return self.lookup_many(x, [table], progress=progress)[0]
 
+    @called("lookup_many")
     def lookup_many(
         self, x: PackedArray, tables: Sequence[Entries], *, progress: Progress = None
     ) -> list[PackedArray]:

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from becalm import _html, _native, _values
+from becalm._called import called
 from becalm._names import CkksName
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ class Program(_html.Shown):
         return self._native.to_bytes()
 
     @classmethod
+    @called("from_bytes")
     def from_bytes(
         cls, file: bytes, *, allow_insecure: bool = False, limit: int | None = None
     ) -> Program:

@@ -18,6 +18,7 @@ from becalm import (
     ckks,
     integers,
 )
+from becalm._called import called
 from becalm._native import Params
 from becalm._progress import Progress
 from becalm._types import IntegerType
@@ -427,6 +428,7 @@ class SecretKey(_html.Shown):
         return self._native.to_bytes()
 
     @classmethod
+    @called("from_bytes")
     def from_bytes(cls, file: bytes, *, allow_insecure: bool = False) -> SecretKey:
         """A key from the bytes of a file, checked as by `becalm.load`.
 

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from becalm import _html, _native, _values
+from becalm._called import called
 from becalm._native import Params
 
 
@@ -71,6 +72,7 @@ class SlotKey(_html.Shown):
         return self._native.to_bytes()
 
     @classmethod
+    @called("from_bytes")
     def from_bytes(cls, file: bytes, *, allow_insecure: bool = False) -> SlotKey:
         """A key from the bytes of a file, checked as by `becalm.load`.
 

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy.typing as npt
 
 from becalm import _html, _native, _values
+from becalm._called import called
 from becalm._files import of_kind
 from becalm._operands import array
 from becalm._sets import Params, params
@@ -314,6 +315,7 @@ def combine(x: Ciphertext, parts: Sequence[PartialDecryption]) -> npt.NDArray[An
     return array(_native.ckks_combine(native, [part._native for part in parts]), x.real)
 
 
+@called("load_key_share")
 def load_key_share(
     path: str | os.PathLike[str],
     name: str | None = None,
@@ -358,6 +360,7 @@ def load_key_share(
         return KeyShare(own.name, _native.CkksKeyShare.load(own, file))
 
 
+@called("load_partial_decryption")
 def load_partial_decryption(
     path: str | os.PathLike[str],
     name: str | None = None,

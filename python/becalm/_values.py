@@ -14,7 +14,7 @@ import numpy.typing as npt
 from becalm import _native
 from becalm._encrypted import refuse_encrypted
 from becalm._native import Params
-from becalm.errors import BadInput, WrongParams
+from becalm.errors import BadInput, Unsupported, WrongParams
 
 #: A lookup table: a function of one value, its list, or several of these for one rotation.
 TableSource = Callable[[int], int] | Sequence[Any] | npt.NDArray[Any]
@@ -126,7 +126,7 @@ def real(op: str, name: str, value: Any) -> float:
         if isinstance(value, (str, bytes, bytearray, bool)):
             raise TypeError
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, Unsupported):
         raise BadInput(op, f"a number as {name}", repr(value), "pass a float") from None
 
 

@@ -469,9 +469,9 @@ class AesKey(Encrypted, _html.Shown):
         return program, _native.aes_ctr_blocks(self._bits, counter, whole)
 
     def _run(self, op: str, program: _native.Program, *blocks: Lwe) -> list[Lwe]:
-        bits = [self._bits, *blocks]
-        inputs: list[Any] = [bit for b in bits for bit in Ciphertext(b, (len(b), 1))]
-        return [c._lwe for c in self._machine(op)._results(TfheProgram(program), inputs, None)]
+        inputs: Any = [x for b in (self._bits, *blocks) for x in Ciphertext(b, (len(b), 1))]
+        made = self._machine(op)._results(op, TfheProgram(program), inputs, None)
+        return [c._lwe for c in made]
 
 
 @lru_cache(maxsize=8)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _html, _native, _public, _values
+from becalm._called import called
 from becalm._encrypted import ByTable, refuse_encrypted, what_of
 from becalm._encrypted_table import EncryptedTable
 from becalm._native import Lwe, Params
@@ -250,6 +251,7 @@ class Ciphertext(ByTable, _html.Shown):
         return self._lwe.to_bytes(bool(seeded))
 
     @classmethod
+    @called("from_bytes")
     def from_bytes(
         cls, file: bytes, *, allow_insecure: bool = False, limit: int | None = None
     ) -> Ciphertext:

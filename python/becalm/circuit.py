@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from becalm import _html, _native, _public, _values
+from becalm._called import called
 from becalm.ciphertext import Ciphertext
 from becalm.errors import BadInput
 from becalm.keys import SecretKey
@@ -184,6 +185,7 @@ class Circuit(_html.Shown):
         return tuple(found) if len(found) > 1 else found[0]
 
 
+@called("parse")
 def parse(text: str) -> Circuit:
     """A circuit from text in Bristol Fashion or BLIF.
 
@@ -208,6 +210,7 @@ def parse(text: str) -> Circuit:
     return Circuit(_native.Circuit.parse(text))
 
 
+@called("load")
 def load(
     path: str | os.PathLike[str],
     *,

@@ -23,6 +23,7 @@ from collections.abc import Iterable
 
 from becalm import _native, _pair, _public, _values
 from becalm._arithmetic import Matrix, depth, dot, sum_rotations
+from becalm._called import called
 from becalm._catalogue import (
     absolute,
     approximate,
@@ -135,6 +136,7 @@ class Keys(_pair.Pair[SecretKey, Server]):
     __slots__ = ()
 
 
+@called("price")
 def price(
     name: CkksName | str = "ckks",
     *,
@@ -183,6 +185,7 @@ def price(
     return priced(plan)
 
 
+@called("keygen")
 def keygen(
     name: CkksName | str = "ckks",
     *,
@@ -221,7 +224,7 @@ def keygen(
     stage_count, iterations
         As in `Server.bootstrap`. Iterations above 1 take a set of their own and no other keys.
     rotations
-        Further rotations that get a key.
+        Further rotations that get a key, in slots to the left, counted around.
     conjugate
         Whether the key of the conjugate is made.
     needs
@@ -280,6 +283,7 @@ def keygen(
     return Keys(SecretKey(context, native, plan.slots, server), server)
 
 
+@called("load_server")
 def load_server(
     path: str | os.PathLike[str],
     name: str | None = None,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from becalm import _html, _native, _operations, _operators, _public, _types, _values, _words
+from becalm._called import called
 from becalm._native import Lwe, Params
 from becalm._types import IntegerType, boolean, int_, uint
 from becalm.ciphertext import Ciphertext
@@ -312,6 +313,7 @@ class Integers(_words.Words, _html.Shown):
         return _native.integers_to_bytes(self.type.name, self._digits, bool(seeded))
 
     @classmethod
+    @called("from_bytes")
     def from_bytes(
         cls, file: bytes, *, allow_insecure: bool = False, limit: int | None = None
     ) -> Integers:
@@ -460,10 +462,9 @@ class Integers(_words.Words, _html.Shown):
                     x = _operations.moved(operation, i, x, values[0].type)
                 ty = clear or _operations.clear_type(operation, i, values[0].type, 64)
                 kinds.append((ty.name, _operations.word(operation, ty, x)))
-        forms = _operations.forms(server.params, operation, tuple(kinds))
-        lanes = int(np.prod(shape))
-        program, types = forms.program(deep, server._opened(), lanes)
-        digits = [c._lwe for c in server._results(TfheProgram(program), list(inputs), None)]
+        program, types = _operations.record(server.params, operation, deep, tuple(kinds))
+        made = server._results(operation, TfheProgram(program), list(inputs), None)
+        digits = [c._lwe for c in made]
         results = []
         for name in types:
             count = _native.integer_type(name)[1]

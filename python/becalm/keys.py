@@ -15,6 +15,7 @@ from becalm import (
     _values,
     ckks,
 )
+from becalm._called import called
 from becalm._names import CkksName, TfheName
 from becalm._native import Params
 from becalm._progress import Progress, say
@@ -74,6 +75,7 @@ def keygen(
 ) -> Keys: ...
 @overload
 def keygen(params: str, **more: Any) -> Any: ...
+@called("keygen")
 def keygen(
     params: Any = None,
     *,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 from becalm import _native, _public, _values
+from becalm._called import called
 from becalm._native import Params
 from becalm._programs import Program
 from becalm._registers import Cost, Register, Table, integer
@@ -452,6 +453,7 @@ class TfheProgram(Program, scheme="tfhe"):
         return self._native.noise([fresh] * self.inputs)[1]
 
     @classmethod
+    @called("from_bytes")
     def from_bytes(
         cls, file: bytes, *, allow_insecure: bool = False, limit: int | None = None
     ) -> TfheProgram:

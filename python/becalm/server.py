@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from becalm import _gates, _html, _native, _progress, _public, _values
+from becalm._called import called
 from becalm._lock import Lock
 from becalm._native import Params
 from becalm._progress import Progress
@@ -111,6 +112,7 @@ class Server(_gates.Gates, _html.Shown):
             said = f"becalm computes on the CPU, not the GPU: {fallback[0]}; {remedy}"
             warnings.warn(said, RuntimeWarning, stacklevel=_outside())
 
+    @called("bootstrap")
     def bootstrap(
         self,
         x: Ciphertext,
@@ -166,7 +168,7 @@ class Server(_gates.Gates, _html.Shown):
         if not isinstance(table, EncryptedTable):
             found = program.lookup(reg, table, message=message)
             program.output(found)
-            results = self._results(program, [x], progress)
+            results = self._results("bootstrap", program, [x], progress)
             return tuple(results) if isinstance(found, tuple) else results[0]
         if message not in (None, table.out):
             remedy = "leave `message` out, or encrypt the table with another `out`"
@@ -174,7 +176,7 @@ class Server(_gates.Gates, _html.Shown):
         encrypted = program.input_table(message=table.message, below=table.below)
         for r in program._lookup_encrypted(reg, encrypted, table._glwe.outputs):
             program._native.output(r)
-        results = self._results(program, [x, table], progress)
+        results = self._results("bootstrap", program, [x, table], progress)
         return tuple(results) if len(table) > 1 else results[0]
 
     def add_key(self, key: SlotKey) -> Server:
@@ -295,6 +297,7 @@ class Server(_gates.Gates, _html.Shown):
             "slot_map", (x,), lambda p, r: p.slot_map(r[0], which, sums[which]), None
         )
 
+    @called("bootstrap2")
     def bootstrap2(
         self,
         a: Ciphertext,
@@ -377,7 +380,7 @@ class Server(_gates.Gates, _html.Shown):
             raise WrongParams("run", "a program of TFHE", "one of CKKS", remedy)
         if not program.outputs:
             raise BadInput("run", "a program with outputs", "none", "mark results with output()")
-        results = self._results(program, list(inputs), progress)
+        results = self._results("run", program, list(inputs), progress)
         return tuple(results) if len(results) > 1 else results[0]
 
     def cost(self, what: TfheProgram | TableSource | Table, *, lanes: int = 1) -> Cost:
@@ -433,6 +436,7 @@ class Server(_gates.Gates, _html.Shown):
         return self._key.to_bytes()
 
     @classmethod
+    @called("from_bytes")
     def from_bytes(
         cls,
         file: bytes,
@@ -515,16 +519,17 @@ class Server(_gates.Gates, _html.Shown):
     ) -> Ciphertext:
         program = self._program_for(op, *inputs)
         program.output(record(program, [_like(program, x) for x in inputs]))
-        return self._results(program, list(inputs), progress)[0]
+        return self._results(op, program, list(inputs), progress)[0]
 
     def _results(
         self,
+        op: str,
         program: TfheProgram,
         inputs: list[Ciphertext | EncryptedTable],
         progress: Progress,
     ) -> list[Ciphertext]:
         batches = [x for x in inputs if not isinstance(x, EncryptedTable)]
-        shape = _values.common_shape("run", *(require(x, "run")._shape for x in batches))
+        shape = _values.common_shape(op, *(require(x, op)._shape for x in batches))
         arguments = [
             x._glwe if isinstance(x, EncryptedTable) else x._broadcast(shape)._lwe for x in inputs
         ]
@@ -532,7 +537,7 @@ class Server(_gates.Gates, _html.Shown):
         before = evaluator.fallback
         began = time.perf_counter()
         with _progress.shown(progress, "bootstraps", 1.0) as callback:
-            found = evaluator.evaluate(program._native, arguments, callback)
+            found = evaluator.evaluate(op, program._native, arguments, callback)
         self._tell(before)
         lanes = int(np.prod(shape))
         bootstraps = program._native.bootstraps * lanes

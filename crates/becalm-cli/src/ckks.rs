@@ -156,7 +156,7 @@ fn remedied(error: anyhow::Error, plan: &KeyPlan, full: bool) -> anyhow::Error {
         false => "free memory",
     };
     let remedy = said(&offers, flags, otherwise);
-    Error::memory(d.op, d.wanted.clone(), d.got.clone(), remedy).into()
+    Error::memory(d.op.clone(), d.wanted.clone(), d.got.clone(), remedy).into()
 }
 
 /// An offer as flags.

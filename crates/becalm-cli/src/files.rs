@@ -1,14 +1,14 @@
 //! `becalm keygen | encrypt | eval | decrypt | inspect`: the same job in separate steps, with files between them.
 
-use crate::output::Force;
+use crate::output::{Force, read};
 use crate::programs;
-use crate::report::{self, counted, facts, megabytes};
+use crate::report::{self, Given, counted, facts, megabytes};
 use crate::status::usage;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use becalm::backend::{self, Evaluator, TfheSetup, by_name};
 use becalm::cipher::file::{self, Kind, Limits, Trust};
 use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey, SlotKey, SlotKeyKind};
-use becalm::params::{CkksParams, TfheParams};
+use becalm::params::TfheParams;
 use becalm::program::rlwe::CkksProgram;
 use becalm::program::{Program, Reg};
 use becalm::tfhe::Table;
@@ -41,9 +41,12 @@ impl TrustArgs {
 
 #[derive(clap::Args)]
 pub struct KeygenArgs {
-    /// Which parameter set (see `becalm params`).
-    #[arg(long, default_value = "tfhe_2_2")]
-    pub(crate) params: String,
+    /// Which parameter set (see `becalm params`), by default that of the program, or tfhe_2_2.
+    #[arg(long)]
+    pub(crate) params: Option<String>,
+    /// A program of CKKS, as `becalm function` writes it: only the keys that it needs. Of several programs those of all.
+    #[arg(long)]
+    pub(crate) program: Vec<PathBuf>,
     /// Where the secret key goes; keep it.
     #[arg(long, default_value = "secret.becalm")]
     pub(crate) secret: PathBuf,
@@ -71,24 +74,33 @@ pub struct EncryptArgs {
     /// The secret key.
     #[arg(long, default_value = "secret.becalm")]
     pub(crate) secret: PathBuf,
-    /// Values to encrypt.
-    #[arg(long, value_delimiter = ',', required = true, value_parser = report::value, allow_hyphen_values = true)]
-    pub(crate) values: Vec<u64>,
+    /// Values to encrypt: integers from 0 up, or, under a key of CKKS, real numbers.
+    #[arg(long, value_delimiter = ',', required = true, value_parser = Given::parse, allow_hyphen_values = true)]
+    pub(crate) values: Vec<Given>,
     /// As packed integers in one ciphertext of CKKS, under a key of a set with tables.
     #[arg(long, conflicts_with_all = ["modulus", "below", "slot"])]
     pub(crate) packed: bool,
+    /// As real numbers in the slots of one ciphertext of CKKS, which is usual under a key of a set without tables.
+    #[arg(long, conflicts_with_all = ["packed", "modulus", "below", "slot"])]
+    pub(crate) vector: bool,
+    /// The level of a vector, by default the highest of the set.
+    #[arg(long, conflicts_with = "packed")]
+    pub(crate) level: Option<usize>,
+    /// Slots of a vector, by default all that the set has. Slots without a value hold 0.
+    #[arg(long, conflicts_with = "packed")]
+    pub(crate) slots: Option<usize>,
     /// Bits of a packed integer; by default as many as the tables of the set take.
     #[arg(long, requires = "packed")]
     pub(crate) bits: Option<u32>,
     /// How many values the encoding has; by default all that the parameter set allows.
     #[arg(long)]
-    modulus: Option<u64>,
+    pub(crate) modulus: Option<u64>,
     /// Public bound that every value lies below; a smaller one leaves room for sums.
     #[arg(long)]
-    below: Option<u64>,
+    pub(crate) below: Option<u64>,
     /// One by one under the key of this slot of a common-mask set, instead of a value in each slot.
     #[arg(long, conflicts_with = "modulus")]
-    slot: Option<u32>,
+    pub(crate) slot: Option<u32>,
     /// Where the ciphertexts go.
     #[arg(short, long)]
     pub(crate) out: PathBuf,
@@ -164,13 +176,11 @@ pub fn keygen(args: &KeygenArgs) -> Result<()> {
     if args.secret == args.evaluation {
         usage!("both keys would go to {}; name two files", args.secret.display());
     }
-    if CkksParams::named(&args.params).is_ok() {
-        let wanted = "a set of TFHE, or one of CKKS with tables such as ckks_table_4";
-        let remedy = "make the keys of other sets of CKKS in Python or Rust";
-        let got = format!("`{}`, a set of CKKS", args.params);
-        return Err(becalm::Error::wrong_params("keygen", wanted, got, remedy).into());
+    let name = args.params.as_deref().unwrap_or("tfhe_2_2");
+    if !args.program.is_empty() {
+        usage!("{name} is a set of TFHE, whose keys run every program; leave --program out");
     }
-    let params = TfheParams::named(&args.params)?;
+    let params = TfheParams::named(name)?;
     let between = args.pack.iter().chain(args.slot_map.iter().skip(1).step_by(2));
     for path in [&args.secret, &args.evaluation].into_iter().chain(between) {
         args.force.require_new(path)?;
@@ -249,12 +259,11 @@ pub(crate) fn require_place(path: &Path, force: Force) -> Result<()> {
 /// Encrypts values.
 pub fn encrypt(args: &EncryptArgs) -> Result<()> {
     require_place(&args.out, args.force)?;
-    if programs::kind(&args.secret) == Some("becalm.ckks_secret_key") {
-        let (wanted, got) =
-            ("a secret key of TFHE", format!("{}, one of CKKS", args.secret.display()));
-        let remedy = "encrypt packed integers with --packed, or vectors in Python or Rust";
-        return Err(becalm::Error::bad_input("encrypt", wanted, got, remedy).into());
+    if args.vector || args.level.is_some() || args.slots.is_some() {
+        let key = args.secret.display();
+        usage!("{key} is no key of CKKS; leave --vector, --level and --slots out");
     }
+    let values = Given::integers(&args.values)?;
     let secret = read(&args.secret, |path| SecretKey::load(path, args.trust.trust()))?;
     let encoding = match args.modulus {
         Some(p) => Encoding::padded(p)?,
@@ -262,8 +271,8 @@ pub fn encrypt(args: &EncryptArgs) -> Result<()> {
     };
     let below = args.below.unwrap_or(encoding.values);
     let ct = match args.slot {
-        Some(slot) => secret.encrypt_slot(slot, &args.values, below)?,
-        None => secret.encrypt_as(&args.values, encoding, below)?,
+        Some(slot) => secret.encrypt_slot(slot, &values, below)?,
+        None => secret.encrypt_as(&values, encoding, below)?,
     };
     args.force.save(vec![ct.part(&args.out)?])?;
     if args.json {
@@ -276,11 +285,6 @@ pub fn encrypt(args: &EncryptArgs) -> Result<()> {
         counted(ct.len(), "ciphertext"),
         megabytes(ct.bytes())
     ))
-}
-
-/// Reads a file, which an error names: a command may have several.
-fn read<T>(path: &Path, load: impl FnOnce(&Path) -> becalm::Result<T>) -> Result<T> {
-    load(path).with_context(|| path.display().to_string())
 }
 
 /// Bootstraps through a table, or runs a program.
@@ -432,19 +436,18 @@ fn described(found: &becalm::ckks::Description, path: &Path) -> Result<Option<Ck
     let whole = found.whole_bytes.is_none_or(|whole| whole == found.bytes);
     let wanted = found.kind == "becalm.ckks_program" && whole && found.in_table;
     let trust = Trust { allow_insecure: true, ..Trust::default() };
-    Ok(wanted.then(|| CkksProgram::load(path, trust)).transpose()?)
+    wanted.then(|| read(path, |path| CkksProgram::load(path, trust))).transpose()
 }
 
 /// Describes the contents of a file.
 pub fn inspect(args: &InspectArgs) -> Result<()> {
     if args.input.is_file()
-        && let Some(found) = becalm::ckks::inspect(&args.input)?
+        && let Some(found) = read(&args.input, becalm::ckks::inspect)?
     {
         let program = described(&found, &args.input)?;
         return describe_ckks(&found, program.as_ref(), args.json);
     }
-    let found = file::inspect(&args.input)
-        .with_context(|| format!("cannot read {}", args.input.display()))?;
+    let found = read(&args.input, file::inspect)?;
     if args.json {
         let tensors: Vec<Value> = found
             .tensors

@@ -1,11 +1,11 @@
 //! `becalm function`: functions of real numbers for CKKS, by name, and programs that compute them.
 
 use crate::files::require_place;
-use crate::output::Force;
+use crate::output::{Force, read};
 use crate::programs;
 use crate::report::{self, counted, facts, table};
 use crate::status::usage;
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use becalm::Error;
 use becalm::apps::real::{Asked, Bootstraps, Function, Named};
 use becalm::bootstrap::ckks::{KeyPlan, Wish};
@@ -110,10 +110,9 @@ fn plan(args: &Args) -> Result<KeyPlan> {
         let params = CkksParams::named(args.params.as_deref().unwrap_or(USUAL_CKKS))?;
         return Ok(KeyPlan::new(params, &Wish { slots: args.slots, ..Wish::default() })?);
     };
-    let named = || path.display().to_string();
-    match becalm::ckks::inspect(path).with_context(named)? {
+    match read(path, becalm::ckks::inspect)? {
         Some(found) if found.kind == "becalm.ckks_evaluation_keys" => {
-            let wish = Wish::noted(&found.note).with_context(named)?;
+            let wish = read(path, |_| Wish::noted(&found.note))?;
             Ok(KeyPlan::new(CkksParams::named(&found.params)?, &wish)?)
         }
         found => {

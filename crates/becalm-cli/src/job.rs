@@ -2,9 +2,10 @@
 
 use crate::files::{TrustArgs, record};
 use crate::output::Force;
+use crate::output::read;
 use crate::report::{self, counted, duration, facts};
 use crate::signals::unless_stopped;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use becalm::cipher::file::Limits;
 use becalm::cipher::{EvaluationKey, Lwe, SlotKey};
 use becalm::job::{Event, Job, Parts, Status, Worker};
@@ -162,11 +163,10 @@ fn program(args: &MakeArgs) -> Result<Vec<u8>> {
     if let Some(path) = &args.program {
         return Ok(Limits::from(trust).read_bytes(path)?);
     }
-    let keys = EvaluationKey::load(&args.evaluation, trust);
-    let keys = keys.with_context(|| args.evaluation.display().to_string())?;
-    let load = |path: &PathBuf| Lwe::load(path, trust).with_context(|| path.display().to_string());
+    let keys = read(&args.evaluation, |path| EvaluationKey::load(path, trust))?;
+    let load = |path: &PathBuf| read(path, |path| Lwe::load(path, trust));
     let inputs = args.inputs.iter().map(load).collect::<Result<Vec<Lwe>>>()?;
-    let kind = |path: &PathBuf| Ok(SlotKey::load(path, trust)?.kind());
+    let kind = |path: &PathBuf| Ok(read(path, |path| SlotKey::load(path, trust))?.kind());
     let between = args.slot_keys.iter().map(kind).collect::<Result<Vec<_>>>()?;
     Ok(record(&keys, &inputs, &between, &args.table)?.to_bytes()?)
 }

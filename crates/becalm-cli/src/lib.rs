@@ -31,6 +31,7 @@ mod signals;
 mod status;
 mod tables;
 mod threshold;
+mod vectors;
 
 use clap::{ArgAction, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -59,8 +60,8 @@ enum Verb {
     Encrypt(files::EncryptArgs),
     /// Bootstrap ciphertexts through a table, or run a program of TFHE or CKKS, with an evaluation key.
     Eval(files::EvalArgs),
-    /// List functions of real numbers for CKKS, describe one, and write a program that computes it. Python or Rust makes the keys and
-    /// ciphertexts for it.
+    /// List functions of real numbers for CKKS, describe one, and write a program that computes it: `becalm keygen --program` makes
+    /// keys for it, `becalm encrypt` vectors, and `becalm eval --program` runs it.
     Function(function::Args),
     /// A large batch as a folder that workers on several machines share.
     Job(job::Args),
@@ -100,6 +101,13 @@ fn command() -> Command {
     signed(Cli::command())
 }
 
+fn keygen(args: &files::KeygenArgs) -> anyhow::Result<()> {
+    match vectors::set(args)? {
+        Some(params) => vectors::keygen(params, args),
+        None => files::keygen(args),
+    }
+}
+
 /// Runs the command with the given arguments (the first is its name), and returns its exit status, which `--help` lists.
 pub fn main_with<I, T>(args: I) -> u8
 where
@@ -128,11 +136,11 @@ where
         Verb::Params(a) => params::run(&a),
         Verb::Estimate(a) => estimate::run(&a),
         Verb::Noise(a) => noise::run(&a),
-        Verb::Keygen(a) => match packed::set(&a.params) {
-            Some(params) => packed::keygen(params, &a),
-            None => files::keygen(&a),
-        },
+        Verb::Keygen(a) => keygen(&a),
         Verb::Encrypt(a) if a.packed => packed::encrypt(&a),
+        Verb::Encrypt(a) if programs::kind(&a.secret) == Some("becalm.ckks_secret_key") => {
+            vectors::encrypt(&a)
+        }
         Verb::Encrypt(a) => files::encrypt(&a),
         Verb::Eval(a) => files::eval(&a),
         Verb::Function(a) => function::run(&a),

@@ -73,3 +73,15 @@ pub fn holds_a_key(path: &Path) -> anyhow::Error {
 pub fn is_stream(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
+
+/// Reads a file, which an error names once: a command may have several.
+pub(crate) fn read<'a, T>(
+    path: &'a Path,
+    load: impl FnOnce(&'a Path) -> becalm::Result<T>,
+) -> Result<T> {
+    load(path).map_err(|e| {
+        let place = path.display().to_string();
+        let said = e.to_string().contains(&place);
+        if said { e.into() } else { anyhow::Error::from(e).context(place) }
+    })
+}

@@ -1,21 +1,19 @@
-//! Packed integers of CKKS: `becalm keygen | encrypt | eval | decrypt` with files between them, and `becalm run` of a set with tables.
+//! Packed integers of CKKS: `becalm encrypt | decrypt` with files between them, and `becalm run` of a set with tables.
 
 use crate::ckks::{On, keys as make_keys, prepared, timed};
-use crate::files::{DecryptArgs, EncryptArgs, KeygenArgs, require_place};
-use crate::report::{self, counted, facts, median, megabytes, milliseconds, peak_memory};
-use crate::status::usage;
-use crate::threshold::{self, context_of, read};
+use crate::files::{DecryptArgs, EncryptArgs, require_place};
+use crate::output::read;
+use crate::report::{self, Given, counted, facts, median, megabytes, milliseconds, peak_memory};
+use crate::threshold::{self, context_of};
 use anyhow::{Result, bail};
 use becalm::backend::{Backend, CkksSetup, Cpu, Evaluator, for_ckks};
 use becalm::bootstrap::ckks::{KeyPlan, Wish};
 use becalm::cipher::KeyForm;
-use becalm::cipher::file::{Output, Part};
 use becalm::ckks::Context;
 use becalm::math::memory::require_memory;
 use becalm::params::CkksParams;
 use becalm::program::rlwe::CkksProgram;
 use serde_json::{Value, json};
-use std::io::BufWriter;
 use std::sync::Arc;
 
 /// Runs of `becalm run`, of which the median is told.
@@ -27,50 +25,8 @@ pub fn set(name: &str) -> Option<&'static CkksParams> {
 }
 
 /// Most bits of an integer of a set.
-fn bits_of(params: &CkksParams) -> u32 {
+pub(crate) fn bits_of(params: &CkksParams) -> u32 {
     params.bootstrap.map_or(0, |own| own.table_bits)
-}
-
-/// Makes a secret key, and the evaluation keys of tables.
-pub fn keygen(params: &'static CkksParams, args: &KeygenArgs) -> Result<()> {
-    if args.secret == args.evaluation {
-        usage!("both keys would go to {}; name two files", args.secret.display());
-    }
-    if args.pack.is_some() || !args.slot_map.is_empty() {
-        usage!("{} is a set of CKKS; leave --pack and --slot-map out", params.name);
-    }
-    [&args.secret, &args.evaluation].into_iter().try_for_each(|p| args.force.require_new(p))?;
-    let plan = KeyPlan::new(params, &Wish::default())?;
-    let price = plan.price()?;
-    if !args.json {
-        let size = megabytes(price.stored);
-        report::print(&format!("{}: the evaluation keys will take {size}", params.name))?;
-    }
-    require_memory("keygen", price.memory)?;
-    let context = Context::new(params, args.allow_insecure)?;
-    let cpu = Cpu::new(0)?;
-    let secret = context.secret_key()?;
-    let keys = cpu.install(|| make_keys(&context, &secret, &plan.needs(), KeyForm::Ready))?;
-    let write = |file: &mut Output| {
-        context.write_keys_at(&args.evaluation, &keys, &plan.note(), BufWriter::new(file))
-    };
-    let parts = vec![
-        context.secret_key_part(&secret, &args.secret)?,
-        Part::new(args.evaluation.clone(), false, write),
-    ];
-    args.force.save(parts)?;
-    let (key, stored) = (secret.id().to_string(), price.stored);
-    if args.json {
-        return report::json(&json!({
-            "params": params.name, "key": key, "secret": args.secret, "evaluation": args.evaluation,
-            "stored_key_bytes": stored,
-        }));
-    }
-    report::print(&facts(&[
-        ("secret key", format!("{} (keep it)", args.secret.display())),
-        ("evaluation keys", format!("{} (for the server)", args.evaluation.display())),
-        ("key id", key),
-    ]))
 }
 
 /// Encrypts packed integers.
@@ -79,7 +35,7 @@ pub fn encrypt(args: &EncryptArgs) -> Result<()> {
     let context = context_of(&args.secret, &args.trust)?;
     let secret = read(&args.secret, |path| context.load_secret_key(path, args.trust.trust()))?;
     let bits = args.bits.unwrap_or_else(|| bits_of(context.params()).max(1));
-    let x = context.encrypt_integers(&args.values, bits, &secret)?;
+    let x = context.encrypt_integers(&Given::integers(&args.values)?, bits, &secret)?;
     let bytes = context.ciphertext_to_bytes(&x)?;
     let (count, size) = (args.values.len(), bytes.len());
     args.force.save(vec![threshold::file(&args.out, false, bytes)])?;

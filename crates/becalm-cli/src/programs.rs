@@ -1,10 +1,10 @@
 //! Programs of CKKS in files: `becalm eval` runs them, and `becalm inspect` shows their cost.
 
 use crate::ckks::prepared;
-use crate::output::Force;
+use crate::output::{Force, read};
 use crate::report::{self, counted, megabytes};
 use crate::signals::unless_stopped;
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use becalm::Error;
 use becalm::backend::{Backend, CkksSetup, Cpu, Evaluator, for_ckks};
 use becalm::bootstrap::ckks::{KeyPlan, Wish};
@@ -66,8 +66,7 @@ pub fn eval(job: &Job) -> Result<()> {
 
 /// The program of tables for the keys of a file: one table after another, of as many entries as the integers of the inputs want.
 pub fn tables(keys: &Path, inputs: &[PathBuf], entries: &[u64]) -> Result<CkksProgram> {
-    let found =
-        |path: &Path| becalm::ckks::inspect(path).with_context(|| path.display().to_string());
+    let found = |path: &Path| read(path, becalm::ckks::inspect);
     let integers = inputs.first().map(|path| found(path)).transpose()?.flatten();
     let Some(Integers { bits, .. }) = integers.and_then(|found| found.integers) else {
         let got = inputs.first().map_or(String::new(), |path| path.display().to_string());

@@ -1,6 +1,7 @@
 //! Figures as a table for people or as JSON for programs, and progress bars.
 
 use crate::signals::unless_stopped;
+use crate::status::usage;
 use anyhow::Result;
 use becalm::backend::{Evaluator, Fallback, Info, devices, names};
 use becalm::cipher::{EvaluationKey, SecretKey};
@@ -201,6 +202,39 @@ pub fn median(mut seconds: Vec<f64>) -> f64 {
 /// One value of a list given on the command line: an integer from 0 up, blanks around it allowed.
 pub(crate) fn value(text: &str) -> Result<u64, String> {
     text.trim().parse().map_err(|_| format!("values are integers from 0 up, not `{text}`"))
+}
+
+/// A value to encrypt: an integer from 0 up, or another number, which the slots of CKKS alone hold.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Given {
+    Integer(u64),
+    Real(f64),
+}
+
+impl Given {
+    /// From an argument of the command.
+    pub(crate) fn parse(text: &str) -> Result<Given, String> {
+        let text = text.trim();
+        let real = || text.parse().ok().filter(|x: &f64| x.is_finite()).map(Given::Real);
+        let found = text.parse().ok().map(Given::Integer).or_else(real);
+        found.ok_or_else(|| format!("values are numbers, not `{text}`"))
+    }
+
+    pub(crate) fn real(self) -> f64 {
+        match self {
+            Given::Integer(x) => x as f64,
+            Given::Real(x) => x,
+        }
+    }
+
+    /// All as integers, for a scheme without others.
+    pub(crate) fn integers(all: &[Given]) -> anyhow::Result<Vec<u64>> {
+        let one = |x: &Given| match x {
+            Given::Integer(x) => Ok(*x),
+            Given::Real(x) => usage!("--values: values are integers from 0 up, not `{x}`"),
+        };
+        all.iter().map(one).collect()
+    }
 }
 
 /// The evaluation key, with a progress bar.

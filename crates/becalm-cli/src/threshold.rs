@@ -1,10 +1,10 @@
 //! `becalm threshold`: a secret key of CKKS split among parties, of whom some decrypt together, with files between them.
 
 use crate::files::{TrustArgs, require_place};
-use crate::output::Force;
+use crate::output::{Force, read};
 use crate::report::{self, facts};
 use crate::status::usage;
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use becalm::Error;
 use becalm::cipher::Rlwe;
 use becalm::cipher::file::Part;
@@ -116,17 +116,11 @@ pub fn run(args: &Args) -> Result<()> {
 
 /// The context of the set that a file of CKKS names.
 pub(crate) fn context_of(path: &Path, trust: &TrustArgs) -> Result<Context> {
-    let found = becalm::ckks::inspect(path).with_context(|| path.display().to_string())?;
-    let Some(found) = found else {
+    let Some(found) = read(path, becalm::ckks::inspect)? else {
         let (wanted, got) = ("a file of CKKS", format!("{}, another one", path.display()));
         return Err(Error::bad_file("load", wanted, got, "choose another file").into());
     };
     Ok(Context::new(CkksParams::named(&found.params)?, trust.trust().allow_insecure)?)
-}
-
-/// Reads a file, which an error names.
-pub(crate) fn read<T>(path: &Path, load: impl FnOnce(&Path) -> becalm::Result<T>) -> Result<T> {
-    load(path).with_context(|| path.display().to_string())
 }
 
 /// A file of these bytes; only its owner can read a private one.

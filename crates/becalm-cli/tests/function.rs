@@ -65,6 +65,48 @@ fn functions_run_on_files_as_on_plain_numbers() {
     }
 }
 
+/// The command alone makes the program, keys for it and vectors, runs it and decrypts.
+#[test]
+fn the_command_makes_all_that_a_program_takes() {
+    let f = Folder::new("function-alone");
+    let toy = "--params ckks_toy_12 --slots 8 --allow-insecure";
+    f.succeed(&format!("function largest --size 2 --bits 6 {toy} -o largest"));
+    f.succeed(&format!("function exp {toy} -o exp"));
+    let line = "keygen --program exp --program largest --allow-insecure";
+    let made = f.json(&format!("{line} --json"));
+    assert_eq!(made["params"], "ckks_toy_12");
+    assert!(f.succeed("inspect evaluation.becalm").contains("rotation by 1"));
+    let x = f.json("encrypt --values 0.5,-0.25,1 --slots 8 -o x --allow-insecure --json");
+    let known = ["values", "slots", "level"].map(|k| x[k].as_u64().unwrap());
+    assert_eq!(known, [3, 8, 10]);
+    f.succeed("eval x --program exp -o y --allow-insecure");
+    let y = f.json("decrypt y --allow-insecure --json");
+    let wanted = [0.5f64, -0.25, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0].map(f64::exp);
+    for (at, wanted) in wanted.iter().enumerate() {
+        assert!((y[at].as_f64().unwrap() - wanted).abs() < 1e-4, "{y}");
+    }
+    f.succeed("encrypt --values 0.5,0.25,1 --slots 8 --level 10 -o x --allow-insecure --force");
+    f.succeed("eval x --program largest -o z --allow-insecure");
+    let z = f.json("decrypt z --allow-insecure --json");
+    assert!((z[1].as_f64().unwrap() - 1.0).abs() < 0.02, "{z}");
+    for (status, line, says) in [
+        (3, "keygen --program exp --params ckks_toy_table_4", "programs of `ckks_toy_table_4`"),
+        (2, "keygen --program exp --params toy_2_2", "leave --program out"),
+        (3, "encrypt --values 1,2,3 --slots 2 -o w", "slots for 3 values"),
+        (3, "encrypt --values 1 --slots 3 -o w", "a power of two of at most 2048"),
+        (3, "encrypt --values 1 --level 99 -o w", "level"),
+        (2, "encrypt --values 1 --below 4 -o w", "leave --modulus, --below and --slot out"),
+        (2, "encrypt --values nan -o w", "values are numbers"),
+        (2, "encrypt --packed --values 0.5 -o w", "integers from 0 up"),
+    ] {
+        let line = format!("{line} --allow-insecure");
+        let line = if line.starts_with("keygen") { format!("{line} --force") } else { line };
+        let said = f.refuse_with(status, &line);
+        assert!(said.contains(says), "{line}: {said}");
+    }
+    assert!(f.refuse_with(3, "keygen --program exp --force").contains("--allow-insecure"));
+}
+
 #[test]
 fn functions_say_what_they_take_and_give() {
     let f = Folder::new("function-says");

@@ -91,10 +91,9 @@ fn a_message_names_the_cause_and_a_remedy_that_works() {
     for (status, line, says) in [
         (
             3,
-            "keygen --params ckks_regular",
-            "ckks_table_4, got `ckks_regular`, a set of CKKS; make",
+            "encrypt --secret ckks --values 1 -o y --allow-insecure",
+            "say --packed for integers in tables, or --vector",
         ),
-        (3, "encrypt --secret ckks --values 1 -o y --allow-insecure", "with --packed"),
         (3, "encrypt --secret ckks --packed --values 16 -o y --allow-insecure", "split larger"),
         (
             3,

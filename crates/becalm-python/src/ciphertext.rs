@@ -309,11 +309,6 @@ pub fn ciphertext(value: &Bound<'_, PyAny>) -> PyResult<cipher::Ciphertext> {
     }
     let got = value.get_type().name()?.to_string();
     guarded(|| {
-        Err(raise(becalm::Error::bad_input(
-            "evaluate",
-            "ciphertexts",
-            got,
-            "encrypt the value first",
-        )))
+        Err(raise(becalm::Error::bad_input("run", "ciphertexts", got, "encrypt the value first")))
     })
 }

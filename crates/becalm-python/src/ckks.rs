@@ -167,7 +167,7 @@ impl CkksCiphertext {
 
     /// Refuses a ciphertext whose claim leaves too few bits.
     fn require_precise(&self) -> PyResult<()> {
-        guarded(|| on_kept!(self, account).require_precise("evaluate").map_err(raise))
+        guarded(|| on_kept!(self, account).require_precise("result").map_err(raise))
     }
 
     /// The same ciphertext with another bound on its values.

@@ -102,10 +102,10 @@ impl CkksFunction {
         made(|| real::replicate(size, index))
     }
 
-    /// Some slots moved to another place, zeros elsewhere.
+    /// Some slots moved to another place, zeros elsewhere; errors have the name.
     #[staticmethod]
-    fn placed(slots: usize, start: usize, count: usize, to: usize) -> PyResult<Self> {
-        made(|| real::placed(slots, start, count, to))
+    fn placed(name: &str, slots: usize, start: usize, count: usize, to: usize) -> PyResult<Self> {
+        made(|| Ok(real::placed(slots, start, count, to)?.named(name)))
     }
 
     /// The product of two matrices.

@@ -51,11 +51,12 @@ impl Evaluator {
         self.0.fallback().map(|f| (f.why, f.gpu))
     }
 
-    /// Runs a program on batches; calls `progress(done, total)` meanwhile.
-    #[pyo3(signature = (program, inputs, progress=None))]
+    /// Runs a program on batches for the call `op`; calls `progress(done, total)` meanwhile.
+    #[pyo3(signature = (op, program, inputs, progress=None))]
     fn evaluate(
         &self,
         py: Python<'_>,
+        op: &str,
         program: &Program,
         inputs: Vec<Bound<'_, PyAny>>,
         progress: Option<Py<PyAny>>,
@@ -63,7 +64,8 @@ impl Evaluator {
         let program = program.now();
         let inputs = inputs.iter().map(ciphertext).collect::<PyResult<Vec<_>>>()?;
         let results = supervised(py, progress, |watch| {
-            self.0.run_with(&program, &inputs, &|done, of| watch.step(done, of))
+            let ran = self.0.run_with(&program, &inputs, &|done, of| watch.step(done, of));
+            ran.map_err(|e| e.ran_by(op.to_owned()))
         })?;
         Ok(results.into_iter().map(Lwe).collect())
     }

@@ -1,6 +1,7 @@
 //! One error type for the whole library: every error says which operation failed, what it wanted, what it got and
 //! what to do about it. No secret ever enters a message.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -10,7 +11,7 @@ use std::path::Path;
 #[non_exhaustive]
 pub struct Detail {
     /// The operation that refused, in the words of the public interface (`"bootstrap"`, `"load"`).
-    pub op: &'static str,
+    pub op: Cow<'static, str>,
     /// The need of the operation.
     pub wanted: String,
     /// The value that came instead.
@@ -88,6 +89,9 @@ pub enum Error {
     Interrupted(Box<Detail>),
 }
 
+/// The name of a run in errors, unless the call that made it says its own by [`Error::ran_by`].
+pub(crate) const RUN: &str = "run";
+
 /// The result of every fallible call of this library.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -95,9 +99,16 @@ macro_rules! constructors {
     ($($(#[$doc:meta])* $name:ident => $variant:ident),* $(,)?) => {
         impl Error {
             $($(#[$doc])*
-            pub fn $name(op: &'static str, wanted: impl Into<String>, got: impl Into<String>, remedy: impl Into<String>) -> Self {
-                Error::$variant(Box::new(Detail { op, wanted: wanted.into(), got: got.into(), remedy: remedy.into(), missing: None }))
+            pub fn $name(op: impl Into<Cow<'static, str>>, wanted: impl Into<String>, got: impl Into<String>, remedy: impl Into<String>) -> Self {
+                let (op, wanted, got, remedy) = (op.into(), wanted.into(), got.into(), remedy.into());
+                Error::$variant(Box::new(Detail { op, wanted, got, remedy, missing: None }))
             })*
+
+            /// The same error of the operation that the caller knows: a function, say, whose instructions refused.
+            pub fn of(mut self, op: impl Into<Cow<'static, str>>) -> Self {
+                match &mut self { $(Error::$variant(d) => d.op = op.into(),)* }
+                self
+            }
 
             /// The same error, with the key that is missing.
             pub(crate) fn lacking(mut self, key: MissingKey) -> Self {
@@ -152,6 +163,11 @@ constructors! {
 }
 
 impl Error {
+    /// An error of a run in the name of the call that ran the program: `"bootstrap"`. Errors of anything else keep theirs.
+    pub fn ran_by(self, op: impl Into<Cow<'static, str>>) -> Self {
+        if self.detail().op == RUN { self.of(op) } else { self }
+    }
+
     /// A file or folder that the operating system does not let this process read.
     pub fn unreadable(op: &'static str, path: &Path, e: &io::Error) -> Self {
         let remedy = match e.kind() {

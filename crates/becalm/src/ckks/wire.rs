@@ -105,7 +105,7 @@ fn opened(path: &Path) -> Result<(BufReader<File>, Option<u64>)> {
 
 /// The error of a file that cannot be read.
 fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> Error {
-    move |e| Error::unreadable("read keys", path, &e)
+    move |e| Error::unreadable("load", path, &e)
 }
 
 fn broken(got: impl Into<String>) -> Error {

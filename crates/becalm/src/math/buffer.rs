@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn what_is_given_up_for_want_of_memory_is_an_error_and_other_panics_are_not() {
         let found = or_refused("bootstrap", || -> Result<()> { refuse(3_000_000) }).unwrap_err();
-        assert_eq!((found.kind(), found.detail().op), ("memory", "bootstrap"));
+        assert_eq!((found.kind(), &*found.detail().op), ("memory", "bootstrap"));
         assert!(found.detail().wanted.starts_with("0.003 GB"), "{found}");
         assert_eq!(or_refused("bootstrap", || Ok(7)).unwrap(), 7);
         let other = || or_refused("bootstrap", || -> Result<()> { resume_unwind(Box::new("no")) });

@@ -254,7 +254,7 @@ impl Recorded {
             let names = |types: &[Type]| types.iter().map(Type::to_string).collect::<Vec<_>>();
             let (wanted, got) = (names(&self.inputs), names(&types));
             return Err(Error::bad_input(
-                "evaluate",
+                "arguments",
                 format!("arguments {}", wanted.join(", ")),
                 got.join(", "),
                 "cast them, or record the circuit for these types",

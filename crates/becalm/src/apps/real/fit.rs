@@ -14,6 +14,9 @@ pub type Sampled<'a> = &'a mut dyn FnMut(f64) -> Result<f64>;
 /// The highest degree: ten levels.
 const MOST: usize = 1023;
 
+/// Points on which errors are measured.
+const POINTS: usize = 8192;
+
 /// The aim of an approximation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Aim {
@@ -34,6 +37,18 @@ pub(super) struct Fit {
 /// The point of [a, b] at `t` in [−1, 1].
 pub(super) fn at([a, b]: [f64; 2], t: f64) -> f64 {
     0.5 * ((a + b) + (b - a) * t)
+}
+
+/// Points of [a, b]: as dense near each end as Chebyshev's, and near 0, where roots and distances bend, as dense by ratio as anywhere.
+pub(super) fn points([a, b]: [f64; 2]) -> Vec<f64> {
+    let round = (0..=POINTS).map(|i| at([a, b], (PI * i as f64 / POINTS as f64).cos()));
+    let size = a.abs().max(b.abs());
+    let near = |sign: f64| {
+        (0..=POINTS).map(move |i| sign * size * (-40.0 * i as f64 / POINTS as f64).exp2())
+    };
+    let near = near(1.0).chain(near(-1.0)).filter(|x| (a..=b).contains(x));
+    let zero = (a <= 0.0 && b >= 0.0).then_some(0.0);
+    round.chain(near).chain(zero).chain([a, b]).map(|x| x.clamp(a, b)).collect()
 }
 
 fn sampled(f: Sampled<'_>, x: f64) -> Result<f64> {

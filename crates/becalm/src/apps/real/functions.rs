@@ -4,12 +4,11 @@
 //! y·Π(1 + e^(2^i)) follows with one level for each factor (Goldschmidt). 1/√x: y ← y·(3 − x·y²)/2 in two levels (Newton).
 
 use super::Function;
-use super::fit::{Aim, Fit, at, fit, interpolated};
+use super::fit::{Aim, Fit, fit, interpolated, points};
 use super::formula::{Formula, Value, interval, precision};
-use super::sign::{Sign, odd_cubic, require_gap};
+use super::sign::{Sign, odd_cubic, out_of_reach, require_gap};
 use crate::ckks::Chebyshev;
 use crate::{Error, Result};
-use std::f64::consts::PI;
 
 /// The highest degree of a series that nothing refines: nine levels.
 const DIRECT: usize = 511;
@@ -19,20 +18,6 @@ const FIRST: usize = 8;
 const ITERATIONS: usize = 40;
 /// The largest error over the largest that is measured: peaks lie between the points.
 pub(super) const MARGIN: f64 = 1.125;
-/// Points on which errors are measured.
-const POINTS: usize = 8192;
-
-/// Points of [a, b]: as dense near each end as Chebyshev's, and near 0, where roots and distances bend, as dense by ratio as anywhere.
-pub(super) fn points([a, b]: [f64; 2]) -> Vec<f64> {
-    let round = (0..=POINTS).map(|i| at([a, b], (PI * i as f64 / POINTS as f64).cos()));
-    let size = a.abs().max(b.abs());
-    let near = |sign: f64| {
-        (0..=POINTS).map(move |i| sign * size * (-40.0 * i as f64 / POINTS as f64).exp2())
-    };
-    let near = near(1.0).chain(near(-1.0)).filter(|x| (a..=b).contains(x));
-    let zero = (a <= 0.0 && b >= 0.0).then_some(0.0);
-    round.chain(near).chain(zero).chain([a, b]).map(|x| x.clamp(a, b)).collect()
-}
 
 /// The largest absolute error of a formula on a domain, with [`MARGIN`].
 pub(super) fn error_of(formula: &Formula, domain: [f64; 2], f: impl Fn(f64) -> f64) -> f64 {
@@ -52,7 +37,7 @@ fn series(
 ) -> Result<Function> {
     precision(name, bits)?;
     interval(name, domain, f64::NEG_INFINITY)?;
-    let fit = Fit::new(&mut |x| Ok(f(x)), domain, Aim::Bits(bits))?;
+    let fit = Fit::new(&mut |x| Ok(f(x)), domain, Aim::Bits(bits)).map_err(|e| e.of(name))?;
     Ok(Function::of_one(name, fit.formula(), domain, fit.error))
 }
 
@@ -108,7 +93,7 @@ pub fn exp(domain: [f64; 2], bits: f64) -> Result<Function> {
 fn cheapest(
     op: &'static str,
     formulas: impl IntoIterator<Item = Formula>,
-    domain: [f64; 2],
+    (domain, bits): ([f64; 2], f64),
     error: f64,
     f: impl Fn(f64) -> f64 + Copy,
 ) -> Result<Function> {
@@ -117,7 +102,9 @@ fn cheapest(
     fitting.sort_by_key(|(_, formula)| (formula.levels(), formula.products()));
     let Some((measured, formula)) = fitting.into_iter().next() else {
         let wanted = format!("a domain and bits that {ITERATIONS} iterations reach");
-        let (got, remedy) = (format!("{domain:?}"), "narrow the domain, or ask for fewer bits");
+        let [a, b] = domain;
+        let got = format!("({a}, {b}) and {bits} bits");
+        let remedy = "narrow the domain, or ask for fewer bits";
         return Err(Error::bad_input(op, wanted, got, remedy));
     };
     Ok(Function::of_one(op, formula, domain, measured))
@@ -156,7 +143,7 @@ pub fn inverse(domain: [f64; 2], bits: f64) -> Result<Function> {
             formulas.extend(iterated(|n| refined(&parts, domain, n), domain, error, f));
         }
     }
-    cheapest(op, formulas, domain, error, f)
+    cheapest(op, formulas, (domain, bits), error, f)
 }
 
 /// The first approximation of a/x, and its error.
@@ -199,7 +186,7 @@ pub fn inverse_sqrt(domain: [f64; 2], bits: f64) -> Result<Function> {
     let error = precision(op, bits)?;
     interval(op, domain, f64::MIN_POSITIVE)?;
     let formulas = roots(f, domain, bits, error, |formula, _, y| y_of(formula, y, domain))?;
-    cheapest(op, formulas, domain, error, f)
+    cheapest(op, formulas, (domain, bits), error, f)
 }
 
 fn y_of(formula: &mut Formula, y: Value, domain: [f64; 2]) -> Value {
@@ -221,7 +208,7 @@ pub fn sqrt(domain: [f64; 2], bits: f64) -> Result<Function> {
         let y = y_of(formula, y, iterated);
         formula.multiply(x, y)
     })?;
-    cheapest(op, formulas, domain, error, f)
+    cheapest(op, formulas, (domain, bits), error, f)
 }
 
 /// The series of f alone, or formulas that make y = √a/√x by iterations, and the result of it and x.
@@ -314,18 +301,23 @@ pub fn sign(domain: [f64; 2], gap: f64, bits: f64) -> Result<Function> {
     interval(op, domain, f64::NEG_INFINITY)?;
     let width = domain[0].abs().max(domain[1].abs());
     require_gap(op, gap, width)?;
-    let chain = Sign::new(gap / width, error / MARGIN)?;
+    let chain =
+        Sign::new(gap / width, error / MARGIN).ok_or_else(|| out_of_reach(op, Some(gap), bits))?;
     let mut formula = Formula::default();
     let x = formula.argument();
     let x = formula.scale(x, 1.0 / width);
     let y = chain.record(&mut formula, x, 1.0);
     formula.results = vec![y];
     let measured = error_of(&formula, [gap, width], |_| 1.0);
+    if measured > error {
+        return Err(out_of_reach(op, Some(gap), bits));
+    }
     Ok(Function::of_one(op, formula, domain, measured).beyond(gap))
 }
 
-/// |x|·`factor` for |x| of at most `width`, to `error`: a series or x·sign(x), whichever takes fewer levels.
-pub(super) fn distance(width: f64, factor: f64, error: f64) -> Result<Formula> {
+/// |x|·`factor` for |x| of at most `width`, to `error`: a series or x·sign(x), whichever takes fewer levels; none where neither reaches
+/// it.
+pub(super) fn distance(width: f64, factor: f64, error: f64) -> Option<Formula> {
     let f = |x: f64| factor * x.abs();
     let domain = [-width, width];
     let own = error / (factor * width);
@@ -338,7 +330,7 @@ pub(super) fn distance(width: f64, factor: f64, error: f64) -> Result<Formula> {
         if gap >= 0.5 {
             continue;
         }
-        let chain = Sign::new(gap, own / MARGIN)?;
+        let Some(chain) = Sign::new(gap, own / MARGIN) else { continue };
         let mut formula = Formula::default();
         let x = formula.argument();
         let scaled = formula.scale(x, 1.0 / width);
@@ -350,10 +342,7 @@ pub(super) fn distance(width: f64, factor: f64, error: f64) -> Result<Formula> {
     let measured = formulas.into_iter().map(|formula| (error_of(&formula, domain, f), formula));
     let fitting = measured.filter(|(e, _)| *e <= error);
     let found = fitting.min_by_key(|(_, formula)| (formula.levels(), formula.products()));
-    found.map(|(_, formula)| formula).ok_or_else(|| {
-        let (wanted, remedy) = ("bits that a chain of polynomials reaches", "ask for fewer bits");
-        Error::bad_input("absolute", wanted, format!("{bits:.1}"), remedy)
-    })
+    found.map(|(_, formula)| formula)
 }
 
 /// |x|.
@@ -365,7 +354,7 @@ pub fn absolute(domain: [f64; 2], bits: f64) -> Result<Function> {
     let error = precision(op, bits)?;
     interval(op, domain, f64::NEG_INFINITY)?;
     let width = domain[0].abs().max(domain[1].abs());
-    let formula = distance(width, 1.0, error)?;
+    let formula = distance(width, 1.0, error).ok_or_else(|| out_of_reach(op, None, bits))?;
     let measured = error_of(&formula, domain, f64::abs);
     Ok(Function::of_one(op, formula, domain, measured))
 }

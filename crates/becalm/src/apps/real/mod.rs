@@ -71,6 +71,11 @@ impl Function {
         Function { name: name.into(), formula, domain: None, gap: None, error: 0.0, period }
     }
 
+    /// The same function by another name, which its errors have.
+    pub fn named(self, name: impl Into<String>) -> Function {
+        Function { name: name.into(), ..self }
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
@@ -139,13 +144,15 @@ impl Function {
     ///
     /// # Errors
     /// `BadInput` for another number of registers, vectors of fewer slots than a block, and missing levels without bootstraps; then
-    /// nothing is recorded.
+    /// nothing is recorded. They have the name of the function.
     pub fn record(
         &self,
         program: &mut CkksProgram,
         bootstraps: Option<&mut Bootstraps>,
         arguments: &[Reg],
     ) -> Result<Vec<Reg>> {
-        program.wholly(|program| self.formula.record(&self.name, program, bootstraps, arguments))
+        program.function(&self.name, |program| {
+            self.formula.record(self.error == 0.0, program, bootstraps, arguments)
+        })
     }
 }

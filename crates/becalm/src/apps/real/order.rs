@@ -4,9 +4,10 @@
 //! the error of one, and a bitonic network of r stages too.
 
 use super::Function;
+use super::fit::points;
 use super::formula::{Formula, Step, Value, interval, precision};
-use super::functions::{MARGIN, distance, error_of, points};
-use super::sign::{Sign, require_gap};
+use super::functions::{MARGIN, distance, error_of};
+use super::sign::{Sign, out_of_reach, require_gap};
 use crate::{Error, Result};
 
 /// The width of a domain, and the error asked for.
@@ -37,13 +38,17 @@ pub fn compare(domain: [f64; 2], gap: f64, bits: f64) -> Result<Function> {
     let mut formula = Formula::default();
     let (a, b) = (formula.argument(), formula.argument());
     let difference = formula.subtract(a, b);
-    let (_, step) = stepped(&mut formula, difference, width, gap, error)?;
+    let (_, step) = stepped(&mut formula, difference, width, gap, error)
+        .ok_or_else(|| out_of_reach(op, Some(gap), bits))?;
     formula.results = vec![step];
     // The distance of the two is all that it sees.
     let apart = points([gap, width]);
     let made = formula.of(&[&apart, &vec![0.0; apart.len()]]);
     let worst = made.iter().map(|y| (y - 1.0).abs()).fold(0.0, f64::max);
     let measured = MARGIN * worst;
+    if measured > error {
+        return Err(out_of_reach(op, Some(gap), bits));
+    }
     Ok(Function::of_one(op, formula, domain, measured).beyond(gap))
 }
 
@@ -54,11 +59,14 @@ fn stepped(
     width: f64,
     gap: f64,
     error: f64,
-) -> Result<(Value, Value)> {
+) -> Option<(Value, Value)> {
     let chain = Sign::new(gap / width, 2.0 * error / MARGIN)?;
+    if MARGIN * chain.error(gap / width) > 2.0 * error {
+        return None;
+    }
     let scaled = formula.scale(x, 1.0 / width);
     let half = chain.record(formula, scaled, 0.5);
-    Ok((half, formula.shift(half, 0.5)))
+    Some((half, formula.shift(half, 0.5)))
 }
 
 /// (a + b)/2 ± |a − b|/2, where `part` is the formula of |x|/2.
@@ -71,7 +79,7 @@ fn extreme(formula: &mut Formula, part: &Formula, a: Value, b: Value, sign: f64)
 
 fn of_two(op: &'static str, domain: [f64; 2], bits: f64, sign: f64) -> Result<Function> {
     let (width, error) = asked(op, domain, bits)?;
-    let part = distance(width, 0.5, error)?;
+    let part = distance(width, 0.5, error).ok_or_else(|| out_of_reach(op, None, bits))?;
     let measured = error_of(&part, [-width, width], |x| x.abs() / 2.0);
     let mut formula = Formula::default();
     let (a, b) = (formula.argument(), formula.argument());
@@ -110,7 +118,8 @@ fn of_list(
 ) -> Result<Function> {
     let (rounds, (width, error)) = (blocks(op, size)?, asked(op, domain, bits)?);
     let width = widened(width, error);
-    let part = distance(width, 0.5, error / f64::from(rounds))?;
+    let part = distance(width, 0.5, error / f64::from(rounds))
+        .ok_or_else(|| out_of_reach(op, None, bits))?;
     let each = error_of(&part, [-width, width], |x| x.abs() / 2.0);
     let mut formula = Formula::default();
     let mut best = formula.argument();
@@ -159,7 +168,8 @@ pub fn argmax(size: usize, domain: [f64; 2], gap: f64, bits: f64) -> Result<Func
         let by = 1usize << round;
         let other = formula.rotate(best, by as i64);
         let difference = formula.subtract(best, other);
-        let (_, step) = stepped(&mut formula, difference, width, gap, own)?;
+        let (_, step) = stepped(&mut formula, difference, width, gap, own)
+            .ok_or_else(|| out_of_reach(op, Some(gap), bits))?;
         // other + (best − other)·step, for values and for places.
         let chosen = formula.multiply(difference, step);
         best = formula.add(other, chosen);
@@ -195,7 +205,7 @@ pub fn sort(size: usize, domain: [f64; 2], bits: f64) -> Result<Function> {
     let (width, own) = (widened(width, error), error / stages);
     // Half of |x| for |x| ≤ 1, in the units of the width.
     let (gap, least) = (4.0 * own / width, 2.0 * own / width);
-    let chain = Sign::new(gap, least / MARGIN)?;
+    let chain = Sign::new(gap, least / MARGIN).ok_or_else(|| out_of_reach(op, None, bits))?;
     let mut formula = Formula::default();
     let mut x = formula.argument();
     for run in (1..=log).map(|k| 1usize << k) {
@@ -206,8 +216,11 @@ pub fn sort(size: usize, domain: [f64; 2], bits: f64) -> Result<Function> {
         }
     }
     formula.results = vec![x];
-    let each = stage_error(&chain, width);
-    Ok(Function::of_one(op, formula, domain, stages * each).of_blocks(size))
+    let measured = stages * stage_error(&chain, width);
+    if measured > error {
+        return Err(out_of_reach(op, None, bits));
+    }
+    Ok(Function::of_one(op, formula, domain, measured).of_blocks(size))
 }
 
 /// The largest error of |x|/2 in a stage.

@@ -2,6 +2,7 @@
 
 use super::Bootstraps;
 use super::formula::{Formula, Step, Value};
+use crate::error::RUN;
 use crate::math::complex::Complex;
 use crate::program::Reg;
 use crate::program::rlwe::CkksProgram;
@@ -15,28 +16,31 @@ struct Recorder<'a> {
 }
 
 impl Formula {
-    /// Records the formula of a function of this name on these registers: its results.
+    /// Records the formula, of an `exact` function or of an approximation, on these registers: its results.
     ///
     /// # Errors
     /// `BadInput` for another number of registers, and where levels are missing and there are no bootstraps.
     pub(super) fn record(
         &self,
-        name: &str,
+        exact: bool,
         program: &mut CkksProgram,
         bootstraps: Option<&mut Bootstraps>,
         arguments: &[Reg],
     ) -> Result<Vec<Reg>> {
         if arguments.len() != self.arguments() {
-            let wanted = format!("{} vectors for {name}", self.arguments());
+            let wanted = format!("{} vectors", self.arguments());
             let got = arguments.len().to_string();
-            return Err(Error::bad_input("evaluate", wanted, got, "pass one for each argument"));
+            return Err(Error::bad_input(RUN, wanted, got, "pass one for each argument"));
         }
         let levels = arguments.iter().filter_map(|reg| program.info(*reg)).map(|info| info.level);
         let (lowest, needed) = (levels.min().unwrap_or(0), self.levels());
         if bootstraps.is_none() && lowest < needed {
-            let wanted = format!("a ciphertext at level {needed} or above for {name}");
-            let remedy = "bootstrap earlier, ask for fewer bits, or say auto=True, which bootstraps where levels run out";
-            return Err(Error::bad_input("evaluate", wanted, format!("level {lowest}"), remedy));
+            let wanted = format!("a ciphertext at level {needed} or above");
+            let fewer = if exact { "" } else { " ask for fewer bits," };
+            let remedy = format!(
+                "bootstrap earlier,{fewer} or say auto=True, which bootstraps where levels run out"
+            );
+            return Err(Error::bad_input(RUN, wanted, format!("level {lowest}"), remedy));
         }
         let mut recorder = Recorder { program, bootstraps, made: vec![] };
         let mut given = arguments.iter();
@@ -74,7 +78,7 @@ impl Recorder<'_> {
         if values.len() > slots {
             let wanted = format!("vectors of {} slots or more", values.len());
             let remedy = "make keys with as many slots";
-            return Err(Error::bad_input("record", wanted, slots.to_string(), remedy));
+            return Err(Error::bad_input(RUN, wanted, slots.to_string(), remedy));
         }
         Ok(values.iter().cycle().take(all).map(|x| Complex::from(*x)).collect())
     }
@@ -114,5 +118,44 @@ impl Recorder<'_> {
             }
             Step::Sum(_, size) => self.program.sum(at[0], *size),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apps::real::{inverse, replicate};
+    use crate::cipher::{CkksKeys, KeyId};
+    use crate::ckks::Chain;
+    use crate::params::CkksParams;
+
+    fn program() -> CkksProgram {
+        CkksProgram::new(&Chain::new(CkksParams::named("ckks_toy_12").unwrap()).unwrap())
+    }
+
+    /// Errors of recording, of keys and of arguments have the name of the function; an instruction beside it keeps its own.
+    #[test]
+    fn errors_name_the_function() {
+        let mut low = program();
+        let x = low.input(1, 8).unwrap();
+        let said = inverse([0.25, 1.0], 20.0).unwrap().record(&mut low, None, &[x]).unwrap_err();
+        assert_eq!(said.detail().op, "inverse");
+        assert!(low.ops().is_empty());
+
+        let mut program = program();
+        let keys = CkksKeys::none(program.params().name, KeyId([1; 16]));
+        let x = program.input(2, 8).unwrap();
+        replicate(8, 3).unwrap().record(&mut program, None, &[x]).unwrap();
+        assert_eq!(program.require(&keys).unwrap_err().detail().op, "replicate");
+        let said = program.require_inputs(keys.key_id(), &[]).unwrap_err();
+        assert_eq!(said.detail().op, "replicate");
+        program.rotate(x, 1).unwrap();
+        let said = program.require_inputs(keys.key_id(), &[]).unwrap_err();
+        assert_eq!(said.detail().op, "run");
+        let mut beside = self::program();
+        let y = beside.input(2, 8).unwrap();
+        beside.rotate(y, 1).unwrap();
+        replicate(8, 3).unwrap().record(&mut beside, None, &[y]).unwrap();
+        assert_eq!(beside.require(&keys).unwrap_err().detail().op, "rotate");
     }
 }

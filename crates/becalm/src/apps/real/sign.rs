@@ -5,6 +5,7 @@
 //! degree 15 four; the chain with the fewest levels is found level by level, because a larger a' is better for all that follows.
 //! Source: Lee–Lee–No–Kim 2021 (ia.cr/2020/834); the composition goes back to Cheon–Kim–Kim 2020 (ia.cr/2019/1234).
 
+use super::fit::points;
 use super::formula::{Formula, Value};
 use crate::ckks::Chebyshev;
 use crate::{Error, Result};
@@ -132,13 +133,23 @@ pub(super) fn require_gap(op: &'static str, gap: f64, width: f64) -> Result<()> 
     Err(Error::bad_input(op, wanted, gap.to_string(), remedy))
 }
 
+/// The refusal of bits, and of a gap if one was asked for, that no chain of polynomials reaches.
+pub(super) fn out_of_reach(op: &'static str, gap: Option<f64>, bits: f64) -> Error {
+    let (wanted, got, remedy) = match gap {
+        Some(gap) => {
+            let remedy = "ask for a wider gap, or for fewer bits";
+            ("a gap and bits", format!("a gap of {gap} and {bits} bits"), remedy)
+        }
+        None => ("bits", format!("{bits} bits"), "ask for fewer bits"),
+    };
+    Error::bad_input(op, format!("{wanted} that a chain of polynomials reaches"), got, remedy)
+}
+
 impl Sign {
-    /// Within `error` of the sign for values from `gap` to 1 and from −1 to −`gap`.
-    pub(super) fn new(gap: f64, error: f64) -> Result<Sign> {
+    /// Within `error` of the sign for values from `gap` to 1 and from −1 to −`gap`; none where no chain reaches it.
+    pub(super) fn new(gap: f64, error: f64) -> Option<Sign> {
         if !(LEAST..1.0).contains(&gap) {
-            let (wanted, got) = (format!("a gap from 2^{} to 1", LEAST.log2()), format!("{gap}"));
-            let remedy = "the gap is the least distance from 0 at which the sign is right";
-            return Err(Error::bad_input("sign", wanted, got, remedy));
+            return None;
         }
         let enough = (1.0 - error) / (1.0 + error);
         // The best gap with so many levels, and the last polynomial of its chain.
@@ -147,7 +158,7 @@ impl Sign {
             let from = if levels == 0 { Some(gap) } else { reached[levels].as_ref().map(|r| r.0) };
             let Some(from) = from else { continue };
             if from >= enough {
-                return Ok(Sign { stages: chain(&reached, levels, error) });
+                return Some(Sign { stages: chain(&reached, levels, error) });
             }
             for depth in DEPTHS.into_iter().filter(|depth| levels + depth <= MOST) {
                 let (p, next) = best(1 << (depth - 1), from);
@@ -157,9 +168,13 @@ impl Sign {
                 }
             }
         }
-        let (wanted, got) =
-            ("a gap and bits that a chain of polynomials reaches", format!("{gap}"));
-        Err(Error::bad_input("sign", wanted, got, "ask for a wider gap, or for fewer bits"))
+        None
+    }
+
+    /// The largest error for values from `gap` to 1, in doubles: where the slope at 0 is steep, they lose bits that the polynomials have.
+    pub(super) fn error(&self, gap: f64) -> f64 {
+        let sign = |x: f64| self.stages.iter().fold(x, |x, p| p.value(x));
+        points([gap, 1.0]).into_iter().map(|x| (sign(x) - 1.0).abs()).fold(0.0, f64::max)
     }
 
     /// `factor` times the sign of x, which is at most 1.

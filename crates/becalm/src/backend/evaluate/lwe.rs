@@ -5,6 +5,7 @@ use crate::backend::{Keys, Loaded, Session, Tfhe, TfheSetup};
 use crate::cipher::{
     Ciphertext, EvaluationKey, Glwe, KeyId, Lwe, Output, RowSums, SlotKey, SlotKeyKind,
 };
+use crate::error::RUN;
 use crate::math::memory::require_memory;
 use crate::params::TfheParams;
 use crate::program::{Gate, Need, Op, Pace, Program, Reg, RegInfo, RegType, TableRef, Walk};
@@ -77,7 +78,7 @@ impl Evaluate for Tfhe {
         let lanes = check(params, *key, &program, inputs)?;
         let (walk, chunk) = on.walked(&program, inputs, lanes)?;
         let results: usize = program.outputs().iter().map(|r| program.width(*r) * 8 * lanes).sum();
-        require_memory("evaluate", (walk.cost.bytes_per_lane * chunk).saturating_add(results))?;
+        require_memory(RUN, (walk.cost.bytes_per_lane * chunk).saturating_add(results))?;
         let mut results = vec![Vec::new(); program.outputs().len()];
         let whole = Loaded { program: program.clone(), walk: walk.clone(), lanes };
         let put = |session: &mut dyn Session, part: Range<usize>| {
@@ -88,7 +89,7 @@ impl Evaluate for Tfhe {
             results.iter_mut().zip(made).for_each(|(words, made)| words.extend(made));
             Ok(())
         };
-        on.opened.run("evaluate", &whole, chunk, put, take, progress)?;
+        on.opened.run(RUN, &whole, chunk, put, take, progress)?;
         let outputs = program.outputs().iter().zip(&walk.independent).zip(results);
         let stamped = outputs.map(|((reg, alone), data)| {
             Ok(Lwe { independent: *alone, ..batch_of(&whole, *key, *reg, data)? })
@@ -194,7 +195,7 @@ fn maps_of(keys: &EvaluationKey) -> Vec<RowSums> {
 fn check_params(params: &Arc<TfheParams>, program: &Program) -> Result<()> {
     if program.params() != params {
         return Err(Error::wrong_params(
-            "evaluate",
+            RUN,
             format!("a program for {}", params.name),
             program.params().name.to_string(),
             "record the program for the key's parameter set",
@@ -208,7 +209,7 @@ fn check_count(program: &Program, inputs: &[Ciphertext]) -> Result<()> {
     if inputs.len() != program.inputs().len() {
         let wanted = program.inputs().len();
         return Err(Error::bad_input(
-            "evaluate",
+            RUN,
             format!("{wanted} argument{}", if wanted == 1 { "" } else { "s" }),
             inputs.len().to_string(),
             "pass one batch for each input of the program",
@@ -230,7 +231,7 @@ fn check(
         check_key(params, key, ct)?;
         let info = program.info(*reg).copied().ok_or_else(|| {
             Error::bad_input(
-                "evaluate",
+                RUN,
                 "a valid program",
                 "an unknown input register",
                 "record the program again",
@@ -244,7 +245,7 @@ fn check(
             (Ciphertext::Lwe(c), RegType::Lwe(role)) => {
                 if *lanes.get_or_insert(c.len()) != c.len() {
                     return Err(Error::bad_input(
-                        "evaluate",
+                        RUN,
                         format!("batches of {} ciphertexts", lanes.unwrap_or(0)),
                         format!("{} in argument {i}", c.len()),
                         "pass batches of one length",
@@ -259,7 +260,7 @@ fn check(
         };
         if !fits {
             return Err(Error::bad_input(
-                "evaluate",
+                RUN,
                 format!("{info} as argument {i}"),
                 described(ct),
                 "encrypt in the encoding that the program declares for its input",
@@ -272,7 +273,7 @@ fn check(
 fn check_key(params: &Arc<TfheParams>, key: KeyId, ct: &Ciphertext) -> Result<()> {
     if ct.params() != params {
         return Err(Error::wrong_params(
-            "evaluate",
+            RUN,
             format!("ciphertexts of {}", params.name),
             ct.params().name.to_string(),
             "use ciphertexts and keys of one parameter set",
@@ -280,7 +281,7 @@ fn check_key(params: &Arc<TfheParams>, key: KeyId, ct: &Ciphertext) -> Result<()
     }
     if ct.key_id() != key {
         return Err(Error::wrong_key(
-            "evaluate",
+            RUN,
             format!("ciphertexts under key {}", key),
             ct.key_id().to_string(),
             "use the evaluation key that was made with their secret key",
@@ -297,13 +298,13 @@ fn check_key(params: &Arc<TfheParams>, key: KeyId, ct: &Ciphertext) -> Result<()
 pub fn batch_of(loaded: &Loaded, key: KeyId, reg: Reg, data: Vec<u64>) -> Result<Lwe> {
     let (program, walk) = (&loaded.program, &loaded.walk);
     let bad = |wanted: String, got: String| {
-        Error::bad_input("evaluate", wanted, got, "record the program again")
+        Error::bad_input(RUN, wanted, got, "record the program again")
     };
     let unknown = || bad("a valid program".into(), "an unknown output register".into());
     let info = program.info(reg).ok_or_else(unknown)?;
     let RegType::Lwe(role) = info.ty else {
         let remedy = "return what is looked up instead";
-        return Err(Error::unsupported("evaluate", "LWE results", "a table as a result", remedy));
+        return Err(Error::unsupported(RUN, "LWE results", "a table as a result", remedy));
     };
     if !data.len().is_multiple_of(program.width(reg)) {
         let wanted = format!("ciphertexts of {} words", program.width(reg));
@@ -322,6 +323,11 @@ pub fn batch_of(loaded: &Loaded, key: KeyId, reg: Reg, data: Vec<u64>) -> Result
     })
 }
 
+/// The result of a call, whose errors have its name.
+fn named<T>(op: &'static str, made: Result<T>) -> Result<T> {
+    made.map_err(|e| e.ran_by(op))
+}
+
 /// One bootstrap or gate on a batch: programs of one instruction, recorded on the spot.
 impl Evaluator {
     /// Looks every ciphertext of the batch up in a table; one batch for each output of the table.
@@ -329,7 +335,7 @@ impl Evaluator {
     /// # Errors
     /// As [`Evaluator::run`].
     pub fn bootstrap_many(&self, x: &Lwe, table: &Table) -> Result<Vec<Lwe>> {
-        self.call_many(&[x], |p, r| p.lookup_many(r[0], table))
+        named("bootstrap", self.call_many(&[x], |p, r| p.lookup_many(r[0], table)))
     }
 
     /// [`Evaluator::bootstrap_many`] for a table with one output.
@@ -337,7 +343,7 @@ impl Evaluator {
     /// # Errors
     /// As [`Evaluator::run`]; [`Error::BadInput`] if the table has several outputs.
     pub fn bootstrap(&self, x: &Lwe, table: &Table) -> Result<Lwe> {
-        self.call(&[x], |p, r| p.lookup(r[0], table))
+        named("bootstrap", self.call(&[x], |p, r| p.lookup(r[0], table)))
     }
 
     /// [`Evaluator::bootstrap`] that reports progress and can be stopped.
@@ -346,7 +352,8 @@ impl Evaluator {
     /// As there, and [`Error::Interrupted`].
     pub fn bootstrap_with(&self, x: &Lwe, table: &Table, progress: Progress) -> Result<Lwe> {
         let program = Tfhe::recorded(&self.facts, &[x], |p, r| Ok(vec![p.lookup(r[0], table)?]))?;
-        Ok(self.run_with(&program, &[x.clone().into()], progress)?.remove(0))
+        let made = self.run_with(&program, &[x.clone().into()], progress);
+        Ok(named("bootstrap", made)?.remove(0))
     }
 
     /// Looks every ciphertext of a common-mask set up in a table for each slot.
@@ -354,7 +361,7 @@ impl Evaluator {
     /// # Errors
     /// As [`Evaluator::run`] and [`Program::bootstrap_slots`]; [`Error::BadInput`] for tables of several outputs.
     pub fn bootstrap_slots(&self, x: &Lwe, tables: &[Table]) -> Result<Lwe> {
-        self.call(&[x], |p, r| Ok(p.lookup_slots(r[0], tables)?[0]))
+        named("bootstrap", self.call(&[x], |p, r| Ok(p.lookup_slots(r[0], tables)?[0])))
     }
 
     /// One slot of every ciphertext, as plain ciphertexts under the slot's key.
@@ -362,7 +369,7 @@ impl Evaluator {
     /// # Errors
     /// As [`Evaluator::run`] and [`Program::extract`].
     pub fn extract(&self, x: &Lwe, slot: u32) -> Result<Lwe> {
-        self.call(&[x], |p, r| p.extract(r[0], slot))
+        named("extract", self.call(&[x], |p, r| p.extract(r[0], slot)))
     }
 
     /// Packs plain ciphertexts under the key of slot 0, a batch for each slot.
@@ -370,7 +377,7 @@ impl Evaluator {
     /// # Errors
     /// As [`Evaluator::run`] and [`Program::pack`]; [`Error::WrongKey`] without a packing key.
     pub fn pack(&self, slots: &[&Lwe]) -> Result<Lwe> {
-        self.call(slots, |p, r| p.pack(r))
+        named("pack", self.call(slots, |p, r| p.pack(r)))
     }
 
     /// Applies a private map between slots, number `map` of the key.
@@ -386,7 +393,7 @@ impl Evaluator {
                 "make it with the secret key (`slot_map_key`), and give it to the evaluation key or server",
             ));
         };
-        self.call(&[x], |p, r| p.slot_map(r[0], map, *sums))
+        named("slot_map", self.call(&[x], |p, r| p.slot_map(r[0], map, *sums)))
     }
 
     /// Looks every ciphertext up in an encrypted table; one batch for each output of the table.
@@ -396,7 +403,9 @@ impl Evaluator {
     /// fewer values.
     pub fn bootstrap_encrypted(&self, x: &Lwe, table: &Glwe) -> Result<Vec<Lwe>> {
         let inputs = [x.clone().into(), table.clone().into()];
-        inputs.iter().try_for_each(|ct| check_key(&self.facts.params, self.facts.key, ct))?;
+        let known =
+            inputs.iter().try_for_each(|ct| check_key(&self.facts.params, self.facts.key, ct));
+        named("bootstrap", known)?;
         let mut program = Program::new(self.facts.params.clone());
         let src = program.input_like(x);
         let glwe = program.input_table(table.input, table.limit);
@@ -406,7 +415,7 @@ impl Evaluator {
             let rested = if switch { r } else { program.key_switch(r)? };
             program.output(rested)?;
         }
-        self.run(&Arc::new(program), &inputs)
+        named("bootstrap", self.run(&Arc::new(program), &inputs))
     }
 
     /// f(a, b) lane by lane by one lookup at `a·base + b`, for values `b < base`.
@@ -420,7 +429,7 @@ impl Evaluator {
         base: u64,
         f: impl Fn(u64, u64) -> u64,
     ) -> Result<Lwe> {
-        self.call(&[a, b], |p, r| p.lookup2(r[0], r[1], base, f))
+        named("bootstrap2", self.call(&[a, b], |p, r| p.lookup2(r[0], r[1], base, f)))
     }
 
     /// A boolean gate lane by lane.
@@ -428,7 +437,7 @@ impl Evaluator {
     /// # Errors
     /// As [`Evaluator::run`].
     pub fn gate(&self, gate: Gate, a: &Lwe, b: &Lwe) -> Result<Lwe> {
-        self.call(&[a, b], |p, r| p.gate(gate, r[0], r[1]))
+        named("gate", self.call(&[a, b], |p, r| p.gate(gate, r[0], r[1])))
     }
 
     /// `if s { x } else { y }` lane by lane, for booleans.
@@ -436,15 +445,14 @@ impl Evaluator {
     /// # Errors
     /// As [`Evaluator::run`].
     pub fn mux(&self, s: &Lwe, x: &Lwe, y: &Lwe) -> Result<Lwe> {
-        self.call(&[s, x, y], |p, r| p.mux(r[0], r[1], r[2]))
+        named("mux", self.call(&[s, x, y], |p, r| p.mux(r[0], r[1], r[2])))
     }
 }
 
 /// Refuses an encrypted table that differs from the program's declaration for its register: it may have more, never less.
 fn check_table(program: &Program, reg: Reg, table: &Glwe) -> Result<()> {
-    let refuse = |wanted: String, got: String, remedy: &str| {
-        Err(Error::bad_input("evaluate", wanted, got, remedy))
-    };
+    let refuse =
+        |wanted: String, got: String, remedy: &str| Err(Error::bad_input(RUN, wanted, got, remedy));
     let Some(declared) = program.info(reg) else { return Ok(()) };
     if table.input != declared.encoding || table.limit < declared.range.1 {
         return refuse(

@@ -2,6 +2,7 @@
 //! waves with progress.
 
 use crate::backend::{Backend, Fallback, Family, Info, Loaded, Others, Session};
+use crate::error::RUN;
 use crate::progress::tell;
 use crate::{Error, Progress, Result};
 use std::ops::{Deref, DerefMut, Range};
@@ -93,7 +94,7 @@ impl<F: Family> Opened<F> {
                 (None, None) if sessions.busy.contains(&own) => {
                     let (wanted, got) = ("a session of the machine", "one that this thread uses");
                     let remedy = "run the lanes of one call, or call from threads of your own instead of a rayon pool";
-                    return Err(Error::unsupported("evaluate", wanted, got, remedy));
+                    return Err(Error::unsupported(RUN, wanted, got, remedy));
                 }
                 (None, None) => {
                     let waited = self.returned.wait(sessions);
@@ -110,7 +111,7 @@ impl<F: Family> Opened<F> {
         let (wanted, got) = ("the process that opened the keys on the GPU", "a forked child");
         let remedy =
             "start workers with multiprocessing's \"spawn\" method and load the keys there";
-        Err(Error::unsupported("evaluate", wanted, got, remedy))
+        Err(Error::unsupported(RUN, wanted, got, remedy))
     }
 
     /// Runs a program on all lanes of `whole`, `at_once` of them in memory, or fewer where those do not fit it. `put` writes the arguments of

@@ -5,14 +5,13 @@ use super::{Evaluate, Evaluator, Prepared};
 use crate::backend::{Backend, Ckks, CkksSetup, Loaded, Plain, Session};
 use crate::cipher::{CkksKeys, Rlwe};
 use crate::ckks::{Chain, Chebyshev, Matrix};
+use crate::error::RUN;
 use crate::math::complex::Complex;
 use crate::program::Reg;
 use crate::program::rlwe::{CkksProgram, CkksWalk};
 use crate::{Progress, Result};
 use std::ops::Range;
 use std::sync::Arc;
-
-const OP: &str = "evaluate";
 
 impl Prepared {
     /// Prepares a program for a kind of machine and any keys, with encoded matrices of at most `bytes`.
@@ -66,7 +65,7 @@ impl Evaluate for Ckks {
     type Output = Rlwe;
 
     fn facts(setup: &CkksSetup) -> Result<CkksSetup> {
-        setup.chain.check_set(OP, setup.keys.params)?;
+        setup.chain.check_set(RUN, setup.keys.params)?;
         Ok(setup.clone())
     }
 
@@ -95,7 +94,7 @@ impl Evaluate for Ckks {
         inputs: &[&Rlwe],
         record: impl FnOnce(&mut CkksProgram, &[Reg]) -> Result<Vec<Reg>>,
     ) -> Result<Arc<CkksProgram>> {
-        on.chain.check_keys(OP, on.keys.id, inputs)?;
+        on.chain.check_keys(RUN, on.keys.id, inputs)?;
         CkksProgram::like(&on.chain, inputs, record)
     }
 
@@ -178,7 +177,8 @@ impl Evaluator<Ckks> {
             }
             Ok(())
         };
-        self.opened.run(program.op(), &whole, at_once, put, stamp, progress)
+        let ran = self.opened.run(program.op(), &whole, at_once, put, stamp, progress);
+        ran.map_err(|e| program.error_of_run(e))
     }
 
     /// Records a program of arguments like `inputs`, of their levels and scales. Errors about the keys of the inputs, which come before

@@ -3,6 +3,7 @@
 use super::build::require;
 use super::{Need, Op, Program, Reg, RegInfo, RegType, TableRef};
 use crate::cipher::{EvaluationKey, KeyRole, RowSums, SlotKey};
+use crate::error::RUN;
 use crate::tfhe::{Output, Table};
 use crate::{Error, Result};
 use std::collections::BTreeSet;
@@ -144,14 +145,14 @@ impl Program {
             let remedy = "make it with the secret key (`pack_key`), and give it to the evaluation key or server";
             let parts: Vec<String> = parts.iter().map(Need::to_string).collect();
             let got = parts.join(", ");
-            return Err(Error::wrong_key("evaluate", "a key that packs", got, remedy));
+            return Err(Error::wrong_key(RUN, "a key that packs", got, remedy));
         }
         for op in &self.ops {
             let Op::SlotMap { map, sums, .. } = op else { continue };
             let got = maps.get(*map as usize);
             if got.is_none_or(|got| !got.within(*sums)) {
                 return Err(Error::wrong_key(
-                    "evaluate",
+                    RUN,
                     format!("a map {map} between slots, {sums}"),
                     got.map_or(format!("{} maps", maps.len()), |got| format!("one, {got}")),
                     "give the evaluation key the map that the program was recorded for",
@@ -220,7 +221,7 @@ impl Need {
         found.map(Some).ok_or_else(|| {
             let got: Vec<String> = Need::all_of(keys).iter().map(Need::to_string).collect();
             let got = format!("one with {}", got.join(", "));
-            Error::wrong_key("evaluate", format!("a key with {self}"), got, remedy)
+            Error::wrong_key(RUN, format!("a key with {self}"), got, remedy)
         })
     }
 }

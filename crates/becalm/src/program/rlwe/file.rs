@@ -61,7 +61,9 @@ impl CkksProgram {
                 info.integers = bits;
             }
         }
-        let program = CkksProgram { chain, graph, maps, polynomials, plaintexts, limits };
+        let functions = super::Functions::default();
+        let program =
+            CkksProgram { chain, graph, maps, polynomials, plaintexts, limits, functions };
         program.recorded_again().map_err(file::refused)
     }
 

@@ -11,6 +11,7 @@ mod check;
 mod contract;
 mod cost;
 mod file;
+mod functions;
 mod polynomial;
 mod power;
 mod record;
@@ -28,6 +29,7 @@ use super::graph::{Graph, Operation, WaveKind, names};
 use crate::ckks::{Chain, Chebyshev, Matrix, Needs, sum_rotations};
 use crate::math::complex::Complex;
 use crate::params::CkksParams;
+use functions::Functions;
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -400,6 +402,7 @@ pub struct CkksProgram {
     /// Values of as many slots as the ciphertexts that they meet, or one for all slots.
     plaintexts: Vec<Vec<Complex>>,
     limits: Limits,
+    functions: Functions,
 }
 
 impl Deref for CkksProgram {

@@ -1,5 +1,6 @@
 //! Recording a CKKS program: each call checks levels and scales, appends an instruction and returns its register.
 
+use super::functions::Functions;
 use super::{CkksOp, CkksProgram, Limits, MapSpec, RlweInfo};
 use crate::cipher::{Integers, Rlwe};
 use crate::ckks::{Chain, Chebyshev, Matrix, same_scale};
@@ -39,6 +40,7 @@ impl CkksProgram {
             polynomials: vec![],
             plaintexts: vec![],
             limits,
+            functions: Functions::default(),
         }
     }
 
@@ -445,6 +447,7 @@ impl CkksProgram {
         if made.is_err() {
             self.graph.regs.truncate(regs);
             self.graph.ops.truncate(ops);
+            self.functions.truncate(ops);
             self.graph.inputs.truncate(inputs);
             self.graph.outputs.truncate(outputs);
             self.maps.truncate(maps);

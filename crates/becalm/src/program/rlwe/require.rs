@@ -38,6 +38,10 @@ impl CkksProgram {
     /// Refuses ciphertexts that the program does not take: another number of them, other keys or sets, too low a level, another
     /// scale or number of slots. A bootstrap takes vectors of fewer slots than it was recorded for.
     pub(crate) fn require_inputs(&self, key: KeyId, inputs: &[&Rlwe]) -> Result<()> {
+        self.require_each(key, inputs).map_err(|e| self.error_of_run(e))
+    }
+
+    fn require_each(&self, key: KeyId, inputs: &[&Rlwe]) -> Result<()> {
         let op = self.op();
         if inputs.len() != self.inputs.len() {
             let (wanted, got) = (format!("{} ciphertexts", self.inputs.len()), inputs.len());
@@ -117,7 +121,9 @@ impl CkksProgram {
     pub(crate) fn require(&self, keys: &CkksKeys) -> Result<()> {
         match self.limits.error {
             Some(_) => self.require_all(keys),
-            None => self.ops.iter().try_for_each(|op| self.require_for(op, keys)),
+            None => self.ops.iter().enumerate().try_for_each(|(at, op)| {
+                self.require_for(op, keys).map_err(|e| self.error_at(at, e))
+            }),
         }
     }
 

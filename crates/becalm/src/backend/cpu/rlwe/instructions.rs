@@ -5,6 +5,7 @@ use super::sum::Sum;
 use crate::cipher::{CkksKeys, Held, Purpose, Rlwe, StoredKey, SwitchKey};
 use crate::ckks::inspect::{self, named};
 use crate::ckks::{Context, power_of_rotation, sum_rotations};
+use crate::error::RUN;
 use crate::math::buffer::or_refused;
 use crate::progress::tell;
 use crate::{Error, Progress, Result, UNWATCHED};
@@ -35,7 +36,7 @@ impl<'a> Instructions<'a> {
     /// # Errors
     /// `WrongParams` for keys of another set.
     pub fn new(context: &'a Context, keys: &'a CkksKeys) -> Result<Self> {
-        context.check_set("evaluate", keys.params)?;
+        context.check_set(RUN, keys.params)?;
         Ok(Instructions { context, keys, read: Expanded::default(), progress: UNWATCHED })
     }
 

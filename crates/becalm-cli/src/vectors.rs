@@ -1,0 +1,139 @@
+//! Vectors of CKKS: `becalm keygen | encrypt` for every set of CKKS, beside the tables of [`packed`](crate::packed).
+
+use crate::ckks::keys as make_keys;
+use crate::files::{EncryptArgs, KeygenArgs, require_place};
+use crate::output::read;
+use crate::packed::bits_of;
+use crate::report::{self, counted, facts, megabytes};
+use crate::status::usage;
+use crate::threshold::{self, context_of};
+use anyhow::Result;
+use becalm::Error;
+use becalm::backend::Cpu;
+use becalm::bootstrap::ckks::{KeyPlan, Wish};
+use becalm::cipher::KeyForm;
+use becalm::cipher::file::{Output, Part, Trust};
+use becalm::ckks::{Context, Needs};
+use becalm::math::complex::Complex;
+use becalm::math::memory::require_memory;
+use becalm::params::CkksParams;
+use becalm::program::rlwe::CkksProgram;
+use std::io::BufWriter;
+use std::path::Path;
+
+/// The set of CKKS of a key generation: the one of the name, or that of the programs; none for a set of TFHE.
+pub fn set(args: &KeygenArgs) -> Result<Option<&'static CkksParams>> {
+    if let Some(name) = &args.params {
+        return Ok(CkksParams::named(name).ok());
+    }
+    let Some(path) = args.program.first() else { return Ok(None) };
+    Ok(Some(program(path, args.allow_insecure)?.params()))
+}
+
+fn program(path: &Path, allow_insecure: bool) -> Result<CkksProgram> {
+    let trust = Trust { allow_insecure, ..Trust::default() };
+    read(path, |path| CkksProgram::load(path, trust))
+}
+
+/// The keys that were asked for: those of the usual bootstrap or tables of the set, or those of programs alone.
+fn plan(params: &'static CkksParams, args: &KeygenArgs) -> Result<KeyPlan> {
+    let (mut needs, mut slots) = (Needs::default(), None);
+    for path in &args.program {
+        let program = program(path, args.allow_insecure)?;
+        if program.params().name != params.name {
+            let wanted = format!("programs of `{}`", params.name);
+            let got = format!("{}, one of `{}`", path.display(), program.params().name);
+            let remedy = "leave --params out, or write the program for this set";
+            return Err(Error::wrong_params("keygen", wanted, got, remedy).into());
+        }
+        needs = needs.union(&program.needs());
+        let own = program.inputs().iter().filter_map(|reg| program.info(*reg));
+        slots = own.map(|info| info.slots).max().max(slots);
+    }
+    let wish = match args.program.is_empty() {
+        true => Wish::default(),
+        false => Wish { needs, slots, size: None, ..Wish::default() },
+    };
+    Ok(KeyPlan::new(params, &wish)?)
+}
+
+/// Makes a secret key and evaluation keys of a set of CKKS.
+pub fn keygen(params: &'static CkksParams, args: &KeygenArgs) -> Result<()> {
+    if args.secret == args.evaluation {
+        usage!("both keys would go to {}; name two files", args.secret.display());
+    }
+    if args.pack.is_some() || !args.slot_map.is_empty() {
+        usage!("{} is a set of CKKS; leave --pack and --slot-map out", params.name);
+    }
+    params.require_secure(args.allow_insecure)?;
+    [&args.secret, &args.evaluation].into_iter().try_for_each(|p| args.force.require_new(p))?;
+    let plan = plan(params, args)?;
+    let price = plan.price()?;
+    if !args.json {
+        let size = megabytes(price.stored);
+        report::print(&format!("{}: the evaluation keys will take {size}", params.name))?;
+    }
+    require_memory("keygen", price.memory)?;
+    let context = Context::new(params, args.allow_insecure)?;
+    let cpu = Cpu::new(0)?;
+    let secret = context.secret_key()?;
+    let keys = cpu.install(|| make_keys(&context, &secret, &plan.needs(), KeyForm::Ready))?;
+    let write = |file: &mut Output| {
+        context.write_keys_at(&args.evaluation, &keys, &plan.note(), BufWriter::new(file))
+    };
+    let parts = vec![
+        context.secret_key_part(&secret, &args.secret)?,
+        Part::new(args.evaluation.clone(), false, write),
+    ];
+    args.force.save(parts)?;
+    let (key, stored) = (secret.id().to_string(), price.stored);
+    if args.json {
+        return report::json(&serde_json::json!({
+            "params": params.name, "key": key, "secret": args.secret, "evaluation": args.evaluation,
+            "stored_key_bytes": stored,
+        }));
+    }
+    report::print(&facts(&[
+        ("secret key", format!("{} (keep it)", args.secret.display())),
+        ("evaluation keys", format!("{} (for the server)", args.evaluation.display())),
+        ("key id", key),
+    ]))
+}
+
+/// Encrypts real numbers in the slots of one ciphertext.
+pub fn encrypt(args: &EncryptArgs) -> Result<()> {
+    require_place(&args.out, args.force)?;
+    if args.modulus.is_some() || args.below.is_some() || args.slot.is_some() {
+        let key = args.secret.display();
+        usage!("{key} is a key of CKKS; leave --modulus, --below and --slot out");
+    }
+    let context = context_of(&args.secret, &args.trust)?;
+    let params = context.params();
+    if !args.vector && bits_of(params) > 0 {
+        let wanted = "the kind of the values";
+        let got = format!("{}, a key of CKKS tables", args.secret.display());
+        let remedy = "say --packed for integers in tables, or --vector for real numbers";
+        return Err(Error::bad_input("encrypt", wanted, got, remedy).into());
+    }
+    let secret = read(&args.secret, |path| context.load_secret_key(path, args.trust.trust()))?;
+    let slots = args.slots.unwrap_or_else(|| params.slots());
+    let given = args.values.len();
+    if !slots.is_power_of_two() || slots > params.slots() || given > slots {
+        let wanted = format!("slots for {}", counted(given, "value"));
+        let remedy = format!("choose a power of two of at most {}", params.slots());
+        return Err(Error::bad_input("encrypt", wanted, slots.to_string(), remedy).into());
+    }
+    let mut values: Vec<Complex> = args.values.iter().map(|v| Complex::from(v.real())).collect();
+    values.resize(slots, Complex::from(0.0));
+    let x = context.encrypt(&values, args.level.unwrap_or(params.levels), &secret)?;
+    let bytes = context.noted_ciphertext_to_bytes(&x, Some(true))?;
+    let (size, level) = (bytes.len(), x.level());
+    args.force.save(vec![threshold::file(&args.out, false, bytes)])?;
+    if args.json {
+        return report::json(&serde_json::json!({
+            "out": args.out, "values": given, "slots": slots, "level": level, "bytes": size,
+        }));
+    }
+    let what = format!("{} in {}, level {level}", counted(given, "value"), counted(slots, "slot"));
+    report::print(&format!("{}: {what}, {}", args.out.display(), megabytes(size)))
+}
