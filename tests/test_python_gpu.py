@@ -163,8 +163,9 @@ def test_the_bench_without_a_gpu_says_so(tmp_path) -> None:
 
 
 def test_the_page_has_what_the_compiler_and_the_model_say() -> None:
-    asked = [sys.executable, str(ROOT / "bench/cuda_model.py"), "--check"]
-    assert subprocess.run(asked, check=False).returncode == 0
+    for name in ("cuda_model", "cuda_ckks"):
+        asked = [sys.executable, str(ROOT / f"bench/{name}.py"), "--check"]
+        assert subprocess.run(asked, check=False).returncode == 0, name
 
 
 def test_every_kernel_of_the_tables_is_held_to_the_report() -> None:
@@ -270,6 +271,37 @@ for device in ("cuda", "auto"):
 """
     asked = [sys.executable, "-W", "error", "-c", code]
     subprocess.run(asked, check=True, env=driver, cwd=tmp_path)
+
+
+def test_python_computes_ckks_on_a_driver(driver, tmp_path) -> None:
+    code = """
+import numpy as np
+import becalm
+from becalm import desilo
+for device in ("cuda", "auto"):
+    secret, server = becalm.keygen(
+        "ckks_toy_12", rotations=[1], device=device, allow_insecure=True, progress=False
+    )
+    x = secret.encrypt([0.5, -0.25, 0.125, 1.0], level=1)
+    y = np.roll(x * x, -1)
+    assert np.allclose(secret.decrypt(y)[:3], [0.0625, 0.015625, 1.0], atol=1e-4)
+    fresh = server.bootstrap(server.level_down(x, 0))
+    assert np.allclose(secret.decrypt(fresh)[:4], [0.5, -0.25, 0.125, 1.0], atol=1e-3)
+    assert "cuda" in repr(server), repr(server)
+engine = desilo.ToyEngine(mode="gpu", max_level=3)
+secret = engine.create_secret_key()
+key = engine.create_relinearization_key(secret)
+x = engine.encrypt([0.5, -0.25], secret)
+y = engine.decrypt(engine.multiply(x, x, key), secret)
+assert np.allclose(y[:2], [0.25, 0.0625], atol=1e-4)
+try:
+    desilo.ToyEngine(mode="gpu", device_id=1)
+except becalm.Unsupported as e:
+    assert "CUDA_VISIBLE_DEVICES" in e.remedy
+else:
+    raise AssertionError("another GPU was taken")
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, env=driver, cwd=tmp_path)
 
 
 def test_a_driver_that_is_too_old_is_said_with_what_to_do(driver, tmp_path) -> None:

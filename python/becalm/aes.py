@@ -474,14 +474,8 @@ class AesKey(Encrypted, _html.Shown):
         return [c._lwe for c in made]
 
 
-@lru_cache(maxsize=8)
-def _ecb(params: Params, blocks: int) -> _native.Program:
-    return _native.record_aes_ecb(params, blocks)
-
-
-@lru_cache(maxsize=8)
-def _ctr(params: Params, blocks: int, name: str | None) -> _native.Program:
-    return _native.record_aes_ctr(params, blocks, name)
+_ecb = lru_cache(maxsize=8)(_native.record_aes_ecb)
+_ctr = lru_cache(maxsize=8)(_native.record_aes_ctr)
 
 
 def aes128(secret: SecretKey, key: bytes) -> AesKey:

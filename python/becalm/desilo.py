@@ -69,10 +69,11 @@ __dir__ = _public.names(__all__)
 class Engine(Matrices, KeyFiles):
     """The entry to everything: makes keys, encrypts, computes.
 
-    `mode` is `"cpu"` for one thread or `"parallel"` for `thread_count` (all by default). One of
-    the `use_bootstrap` flags chooses the parameter set; without, there are no bootstraps.
-    `slot_count` is rounded up to a power of two: that of the engine tells which. A message of
-    more values becomes several ciphertexts.
+    `mode` is `"cpu"` for one thread, `"parallel"` for `thread_count` (all by default), or `"gpu"`
+    for the GPUs that the process sees, with a `device_id` of 0. One of the `use_bootstrap` flags
+    chooses the parameter set; without, there are no bootstraps. `slot_count` is rounded up to a
+    power of two: that of the engine tells which. A message of more values becomes several
+    ciphertexts.
     """
 
     #: Set for each flag; the ring of `ToyEngine` is another.
@@ -100,9 +101,12 @@ class Engine(Matrices, KeyFiles):
         if use_multiparty:
             remedy = "leave use_multiparty out"
             raise Unsupported("engine", "one secret key", "several parties", remedy)
-        if mode not in ("cpu", "parallel"):
+        if mode not in ("cpu", "parallel", "gpu"):
             remedy = "leave mode out"
-            raise Unsupported("engine", 'mode "cpu" or "parallel"', repr(mode), remedy)
+            raise Unsupported("engine", 'mode "cpu", "parallel" or "gpu"', repr(mode), remedy)
+        if mode == "gpu" and device_id != 0:
+            remedy = "set CUDA_VISIBLE_DEVICES to the number of the GPU, and leave device_id out"
+            raise Unsupported("engine", "device_id 0", repr(device_id), remedy)
         flags = [use_bootstrap, use_bootstrap_to_14_levels, use_bootstrap_to_17_levels]
         if sum(map(bool, flags)) > 1:
             got = f"{sum(map(bool, flags))} flags"
@@ -135,7 +139,8 @@ class Engine(Matrices, KeyFiles):
         threads = 1 if mode == "cpu" else _values.count("engine", "thread_count", thread_count)
         self._chain = _native.CkksChain(name)
         require_room("engine", self._chain.table_bytes, f"the tables of `{name}`")
-        self._context = _native.CkksContext(name, self._TOY, threads, bool(compact))
+        machine = "cuda" if mode == "gpu" else "cpu"
+        self._context = _native.CkksContext(name, self._TOY, threads, bool(compact), machine)
         self._stage_count: int = known.stage_count
         self._session: tuple[tuple[object, ...], _native.CkksSession] | None = None
         self._read_bases: dict[str, _native.CkksKeys] = {}

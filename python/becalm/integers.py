@@ -462,7 +462,8 @@ class Integers(_words.Words, _html.Shown):
                     x = _operations.moved(operation, i, x, values[0].type)
                 ty = clear or _operations.clear_type(operation, i, values[0].type, 64)
                 kinds.append((ty.name, _operations.word(operation, ty, x)))
-        program, types = _operations.record(server.params, operation, deep, tuple(kinds))
+        forms = _operations.forms(server.params, operation, tuple(kinds))
+        program, types = forms.program(deep, server._opened(), int(np.prod(shape)))
         made = server._results(operation, TfheProgram(program), list(inputs), None)
         digits = [c._lwe for c in made]
         results = []

@@ -6,7 +6,7 @@
 use crate::cases::{Work, lookup, messages, slot_lookup};
 use crate::rows::{Side, Timed};
 use anyhow::{Context, Result, ensure};
-use becalm::backend::{Backend, Cpu, Evaluator, Session};
+use becalm::backend::{Backend, Cpu, Evaluator, Runs, Session, TfheSetup};
 use becalm::bootstrap::tfhe::classic::{BootstrapKey, Scratch, sample_extract};
 use becalm::bootstrap::tfhe::extended::load_table;
 use becalm::cipher::{Encoding, EvaluationKey, KeyRole, Lwe, SecretKey};
@@ -265,7 +265,8 @@ impl KeyGeneration {
     fn session(&self) -> becalm::Result<Box<dyn Session>> {
         let params = &self.params;
         let keys = self.pool.install(|| SecretKey::generate(params, true)?.evaluation_key())?;
-        self.cpu.open(&keys, &BTreeSet::from([Need::KeySwitch, Need::Bootstrap]))
+        let needs = BTreeSet::from([Need::KeySwitch, Need::Bootstrap]);
+        self.cpu.open(TfheSetup::new(&keys, &needs))
     }
 }
 

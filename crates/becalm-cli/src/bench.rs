@@ -69,36 +69,50 @@ struct Row {
     log2_pfail: f64,
 }
 
-/// Measures and reports.
-pub fn run(args: &Args) -> Result<()> {
+/// Refuses options that do not apply.
+fn check(args: &Args) -> Result<()> {
     if args.tables.is_some() && args.scheme != "ckks" {
         usage!("--tables belongs to `becalm bench ckks`");
+    }
+    if args.tables.is_some() && args.device != "cpu" {
+        usage!("--tables measures the CPU alone: leave --device {} out", args.device);
     }
     if args.micro && (args.scheme == "ckks" || args.device != "cuda") {
         usage!("--micro measures GPUs: use `becalm bench --device cuda --micro`");
     }
-    if args.scheme == "ckks" && args.device != "cpu" {
-        usage!("CKKS runs on the CPU alone: leave --device {} out", args.device);
+    if !matches!(args.device.as_str(), "cpu" | "cuda") {
+        usage!("bench has no measurement of {}: choose --device cpu or cuda", args.device);
     }
-    if args.scheme == "ckks" && !args.params.is_empty() {
+    if args.scheme == "ckks" && args.device == "cpu" && !args.params.is_empty() {
         usage!(
             "`becalm bench ckks` has a set for each kind of bootstrap: leave --params {} out; --quick takes the toys, and \
              `becalm run --scheme ckks --params` measures one set",
             args.params.join(",")
         );
     }
+    Ok(())
+}
+
+/// Measures and reports.
+pub fn run(args: &Args) -> Result<()> {
+    check(args)?;
     report::require_folder(args.json.as_deref())?;
     args.json.iter().try_for_each(|path| args.force.require_new(path))?;
     if let Some(wanted) = &args.tables {
         return tables::run(wanted, args.quick, args.json.as_deref());
     }
+    if args.scheme == "ckks" && args.device == "cuda" {
+        let until = gpu::clock() + Duration::from_secs_f64(args.minutes * 60.0);
+        let over = || gpu::clock() >= until;
+        let (sets, quick, json) = (&args.params, args.quick, args.json.as_deref());
+        let wanted = gpu::ckks::Measurements { sets, quick, keys: "medium", over: &over, json };
+        return gpu::ckks::measure(&Cuda::new()?, &wanted);
+    }
     if args.scheme == "ckks" {
         return ckks::bench(args.quick, args.threads, args.json.as_deref());
     }
-    match args.device.as_str() {
-        "cpu" => {}
-        "cuda" => return on_gpu(args),
-        other => usage!("bench has no measurement of {other}: choose --device cpu or cuda"),
+    if args.device == "cuda" {
+        return on_gpu(args);
     }
     let cpu = Cpu::new(args.threads)?;
     let mut rows = Vec::new();

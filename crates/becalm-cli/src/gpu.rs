@@ -5,6 +5,7 @@
 //! The report is written after every row, and nothing begins when the time is up: a run that is cut leaves a report.
 
 mod check;
+pub mod ckks;
 
 use crate::cases::{Case, cases};
 use crate::output;

@@ -6,6 +6,7 @@ typedef long long i64;
 typedef unsigned u32;
 #define UNROLL _Pragma("unroll")
 #define LOOP _Pragma("unroll 1")
+#define LOOP_2 _Pragma("unroll 2")
 #define LOOP_4 _Pragma("unroll 4")
 #define KERNEL extern "C" __global__
 #define INLINE_ON_GPU __device__ __forceinline__
@@ -45,6 +46,13 @@ __device__ __forceinline__ void copy_async(double2* to, const double2* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
 }
 __device__ __forceinline__ void await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+/// The copies of this thread since the last call are a group.
+__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+/// Waits until those of all groups but the last `LEFT` are there.
+template <int LEFT>
+__device__ __forceinline__ void await_copies_but() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+}
 /// The clock of the multiprocessor.
 __device__ __forceinline__ u64 clocks() {
   u64 now;
@@ -59,6 +67,15 @@ __device__ __forceinline__ double2 load_once(const double2* at) {
   asm volatile("ld.global.nc.L1::no_allocate.v2.f64 {%0, %1}, [%2];" : "=d"(value.x), "=d"(value.y) : "l"(at));
   return value;
 }
+__device__ __forceinline__ double load_once(const double* at) {
+  double value;
+  asm volatile("ld.global.nc.L1::no_allocate.f64 %0, [%1];" : "=d"(value) : "l"(at));
+  return value;
+}
+/// Has the line brought to the second-level cache.
+__device__ __forceinline__ void fetch_ahead(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
+/// The bits from the last to the first.
+__device__ __forceinline__ u32 reversed(u32 x) { return __brev(x); }
 /// The lower 32 bits.
 __device__ __forceinline__ u32 low_word(double x) { return u32(__double2loint(x)); }
 // Flags in global memory, counters that start at 0 and that kernels which run at once raise and await.
@@ -103,6 +120,31 @@ __device__ __forceinline__ double2 load_shared_line(const double2* at) {
   asm volatile("ld.global.ca.v2.f64 {%0, %1}, [%2];" : "=d"(value.x), "=d"(value.y) : "l"(at) : "memory");
   return value;
 }
+__device__ __forceinline__ u32 shared_address(const void* at) { return u32(__cvta_generic_to_shared(at)); }
+// Barriers in shared memory. A phase ends when `arrivals` threads have arrived and all bytes that they expect have landed; bytes
+// may land before they are expected, as long as an arrival is missing. The first phase has parity 0.
+__device__ __forceinline__ void mbarrier_init(u64* at, u32 arrivals) {
+  asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(at)), "r"(arrivals) : "memory");
+}
+__device__ __forceinline__ void mbarrier_arrive(u64* at) {
+  asm volatile("{\n\t.reg .b64 state;\n\tmbarrier.arrive.shared.b64 state, [%0];\n\t}" ::"r"(shared_address(at)) : "memory");
+}
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define MBARRIER_WAIT "mbarrier.test_wait.parity.shared.b64"
+#else
+#define MBARRIER_WAIT "mbarrier.try_wait.parity.shared::cta.b64"
+#endif
+/// Waits until the phase of this parity has ended.
+__device__ __forceinline__ void mbarrier_wait(u64* at, u32 parity) {
+  const u32 place = shared_address(at);
+  u32 ended;
+  do {
+    asm volatile("{\n\t.reg .pred p;\n\t" MBARRIER_WAIT " p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}"
+                 : "=r"(ended)
+                 : "r"(place), "r"(parity)
+                 : "memory");
+  } while (!ended);
+}
 /// A place in the shared memory of a block of the cluster.
 typedef u32 Remote;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
@@ -114,15 +156,13 @@ template <class T>
 __device__ __forceinline__ T* map_shared(T* at, unsigned) {
   return at;
 }
-__device__ __forceinline__ void mbarrier_init(u64*, u32) {}
 __device__ __forceinline__ void mbarriers_ready() {}
-__device__ __forceinline__ void mbarrier_arrive(u64*) {}
 __device__ __forceinline__ void mbarrier_expect(u64*, u32) {}
-__device__ __forceinline__ void mbarrier_wait(u64*, u32) {}
 __device__ __forceinline__ Remote remote(const void*, unsigned) { return 0; }
 __device__ __forceinline__ void store_remote(Remote, double2, Remote) {}
 __device__ __forceinline__ void bulk_copy(void*, const void*, u32, u64*) {}
 __device__ __forceinline__ void async_fence() {}
+__device__ __forceinline__ void shared_async_fence() {}
 __device__ __forceinline__ void multiply_16x8x4(double*, double, double, double) {}
 template <int COUNT>
 __device__ __forceinline__ void grow_registers() {}
@@ -147,34 +187,13 @@ __device__ __forceinline__ T* map_shared(T* at, unsigned rank) {
   asm("mapa.u64 %0, %1, %2;" : "=l"(mapped) : "l"(reinterpret_cast<u64>(at)), "r"(rank));
   return reinterpret_cast<T*>(mapped);
 }
-__device__ __forceinline__ u32 shared_address(const void* at) { return u32(__cvta_generic_to_shared(at)); }
-// Barriers in shared memory. A phase ends when `arrivals` threads have arrived and all bytes that they expect have landed; bytes
-// may land before they are expected, as long as an arrival is missing. The first phase has parity 0.
-__device__ __forceinline__ void mbarrier_init(u64* at, u32 arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(at)), "r"(arrivals) : "memory");
-}
 /// By the thread that has initialised them, before a barrier with all that use them.
 __device__ __forceinline__ void mbarriers_ready() {
   asm volatile("fence.mbarrier_init.release.cluster;\n\tfence.proxy.async;" ::: "memory");
 }
-__device__ __forceinline__ void mbarrier_arrive(u64* at) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(at)) : "memory");
-}
 /// Arrives, and expects so many bytes more in this phase.
 __device__ __forceinline__ void mbarrier_expect(u64* at, u32 bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(at)), "r"(bytes) : "memory");
-}
-/// Waits until the phase of this parity has ended.
-__device__ __forceinline__ void mbarrier_wait(u64* at, u32 parity) {
-  const u32 place = shared_address(at);
-  u32 ended;
-  do {
-    asm volatile(
-        "{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}"
-        : "=r"(ended)
-        : "r"(place), "r"(parity)
-        : "memory");
-  } while (!ended);
 }
 /// The same place in the shared memory of another block of the cluster.
 __device__ __forceinline__ Remote remote(const void* at, unsigned rank) {
@@ -196,6 +215,8 @@ __device__ __forceinline__ void bulk_copy(void* to, const void* from, u32 bytes,
 }
 /// Between accesses of this thread and asynchronous ones to the same memory.
 __device__ __forceinline__ void async_fence() { asm volatile("fence.proxy.async;" ::: "memory"); }
+/// The same for the shared memory of the block alone, without a wait for global memory.
+__device__ __forceinline__ void shared_async_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 // Registers of a thread from here on, a multiple of 8 from 24 to 256, for all four warps 4n … 4n + 3 of a block. The first waits
 // until others of the block have given as many back.
 template <int COUNT>
@@ -225,6 +246,7 @@ typedef long long i64;
 typedef unsigned u32;
 #define UNROLL _Pragma("GCC unroll 64")
 #define LOOP
+#define LOOP_2
 #define LOOP_4
 #define KERNEL
 // The compiler of the emulator takes ten times as long over the exact kernels if it must inline every operation.

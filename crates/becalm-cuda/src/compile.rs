@@ -4,7 +4,8 @@
 //! nvcc is found at `$NVCC`, in `.venv` where `make cuda` installs it, in `$CUDA_HOME/bin`, or on the path; without it nothing
 //! here runs and the rest of the crate does not miss it.
 
-use crate::rings::{Arithmetic, RINGS, Ring};
+use crate::kernels::Kernels;
+use crate::rings::Arithmetic;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,6 +25,13 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("linear.cuh", include_str!("../kernels/linear.cuh")),
     ("micro.cuh", include_str!("../kernels/micro.cuh")),
     ("modulus_switch.cuh", include_str!("../kernels/modulus_switch.cuh")),
+    ("rns/baby.cuh", include_str!("../kernels/rns/baby.cuh")),
+    ("rns/convert.cuh", include_str!("../kernels/rns/convert.cuh")),
+    ("rns/kernels.cuh", include_str!("../kernels/rns/kernels.cuh")),
+    ("rns/key.cuh", include_str!("../kernels/rns/key.cuh")),
+    ("rns/sum.cuh", include_str!("../kernels/rns/sum.cuh")),
+    ("rns/transform.cuh", include_str!("../kernels/rns/transform.cuh")),
+    ("rns/word.cuh", include_str!("../kernels/rns/word.cuh")),
     ("rotate.cuh", include_str!("../kernels/rotate.cuh")),
     ("shape.cuh", include_str!("../kernels/shape.cuh")),
     ("streams.cuh", include_str!("../kernels/streams.cuh")),
@@ -52,9 +60,10 @@ pub const ARCHITECTURES: &[Architecture] = &[
 ];
 
 impl Architecture {
-    /// Whether a ring is compiled for it: exact transforms of words modulo 2^64 where doubles are slow, and 8.0, whose code
-    /// runs on 8.6 and 8.9; transforms in doubles where these are fast.
-    pub fn runs(&self, ring: &Ring) -> bool {
+    /// Whether kernels are compiled for it. Of a ring: exact transforms of words modulo 2^64 where doubles are slow, and 8.0, whose
+    /// code runs on 8.6 and 8.9; transforms in doubles where these are fast. CKKS runs everywhere.
+    pub fn runs(&self, kernels: &Kernels) -> bool {
+        let Kernels::Lwe(ring) = kernels else { return true };
         match ring.arithmetic {
             Arithmetic::Double => self.capability < (12, 0),
             Arithmetic::Exact => [(8, 0), (12, 0)].contains(&self.capability),
@@ -76,19 +85,19 @@ pub struct Resources {
     pub shared: u32,
 }
 
-/// Options of nvcc for every ring. Contraction is off: the sources write each fused operation out, so that results are those of the emulator bit
+/// Options of nvcc for all kernels. Contraction is off: the sources write each fused operation out, so that results are those of the emulator bit
 /// for bit.
 const OPTIONS: [&str; 4] = ["-std=c++17", "--fmad=false", "-Xptxas", "-v"];
 
-/// A number that changes with the code that is compiled (not with its comments), with the rings, with what the compiler is
+/// A number that changes with the code that is compiled (not with its comments), with the list of kernels, with what the compiler is
 /// told, and with the compiler, which is named as by [`compiler`]: images and a report belong to it.
 pub fn fingerprint(compiler: &str) -> u64 {
     // FNV-1a.
     let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3);
     let code = SOURCES.iter().flat_map(|(_, text)| text.lines());
     let code = code.flat_map(|line| line.split("//").next().unwrap_or("").split_whitespace());
-    let rings = RINGS.iter().map(Ring::name).collect::<String>();
-    let parts = code.chain([&*rings]).chain(OPTIONS).chain([compiler]);
+    let names = Kernels::ahead().map(|kernels| kernels.name()).collect::<String>();
+    let parts = code.chain([&*names]).chain(OPTIONS).chain([compiler]);
     parts.flat_map(str::bytes).fold(0xCBF2_9CE4_8422_2325, mix)
 }
 
@@ -127,17 +136,17 @@ pub fn nvcc() -> Option<PathBuf> {
     places.into_iter().find(works)
 }
 
-/// Compiles the kernels of a ring to `cubin`, or for "compute_90" and the like to PTX.
+/// Compiles kernels to `cubin`, or for "compute_90" and the like to PTX.
 ///
 /// # Errors
 /// The compiler's messages.
 pub fn compile(
     nvcc: &Path,
-    ring: &Ring,
+    kernels: &Kernels,
     architecture: &str,
     out: &Path,
 ) -> Result<BTreeMap<String, Resources>, String> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/kernels.cu");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
     let virtual_name = architecture.replace("sm_", "compute_");
     let mut command = Command::new(nvcc);
     command.args(OPTIONS);
@@ -146,28 +155,30 @@ pub fn compile(
     } else {
         command.arg("-ptx").arg(format!("-arch={virtual_name}"));
     }
-    command.args(ring.macros().map(|(name, value)| format!("-D{name}={value}")));
-    let done = command.arg(source).arg("-o").arg(out).output().map_err(|e| e.to_string())?;
+    command.args(kernels.macros().into_iter().map(|(name, value)| format!("-D{name}={value}")));
+    let done = command
+        .arg("-I")
+        .arg(&folder)
+        .arg(folder.join("kernels.cu"))
+        .arg("-o")
+        .arg(out)
+        .output()
+        .map_err(|e| e.to_string())?;
     let text = String::from_utf8_lossy(&done.stderr).into_owned();
     if done.status.success() { Ok(report(&text)) } else { Err(text) }
 }
 
-/// Whether a file has the name of an image of some ring, of one that there is or that there was: `n11_…_15.sm_90a.cubin`.
+/// Whether a file has the name of an image of some kernels, of some that there are or that there were: `n11_…_15.sm_90a.cubin`.
 pub fn is_image(name: &str) -> bool {
     let parts: Vec<&str> = name.split('.').collect();
-    let &[ring, architecture, kind] = &parts[..] else { return false };
+    let &[kernels, architecture, kind] = &parts[..] else { return false };
     let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let for_it = |begins: &str| {
         let rest = architecture.strip_prefix(begins);
         rest.is_some_and(|rest| number(rest.trim_end_matches('a')))
     };
-    let ring = ring.strip_suffix("_exact").or(ring.strip_suffix("_p")).unwrap_or(ring);
-    // As `Ring::name` writes it: a letter and a number each, and the last without a letter.
-    let fields: Vec<&str> = ring.split('_').collect();
-    let letters = ["n", "k", "w", "b", "l", "g", ""];
-    let fits = |(field, letter): (&&str, &&str)| field.strip_prefix(letter).is_some_and(number);
-    let named = fields.len() == letters.len() && fields.iter().zip(&letters).all(fits);
-    named && (kind == "cubin" && for_it("sm_") || kind == "ptx" && for_it("compute_"))
+    Kernels::is_name(kernels)
+        && (kind == "cubin" && for_it("sm_") || kind == "ptx" && for_it("compute_"))
 }
 
 /// The report of ptxas, by kernel.
@@ -252,7 +263,6 @@ fn longest_loop(text: &str) -> BTreeMap<String, usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rings::TEST_RINGS;
 
     #[test]
     fn reports_are_read() {
@@ -283,21 +293,30 @@ Build cuda_13.0.r13.0/compiler.36424714_0";
     /// A folder may hold code of another origin.
     #[test]
     fn images_are_known_by_their_names() {
-        for ring in RINGS.iter().chain(TEST_RINGS) {
+        for kernels in Kernels::ahead().chain(Kernels::of_tests()) {
             for kind in ["sm_80.cubin", "sm_90a.cubin", "sm_120a.cubin", "compute_90.ptx"] {
-                assert!(is_image(&format!("{}.{kind}", ring.name())), "{} {kind}", ring.name());
+                let name = format!("{}.{kind}", kernels.name());
+                assert!(is_image(&name), "{name}");
             }
         }
         assert!(is_image("n12_k1_w1_b1_l1_g1_0.sm_70.cubin"));
         let ours = "n11_k1_w1_b22_l1_g4_15";
-        for name in ["gemm.cubin", "gemm.sm_90a.cubin", "kernels.sources", "a.ptx", ".cubin", ""]
-            .map(String::from)
-            .into_iter()
-            .chain(
-                ["cubin", "ptx", "sm_90a", "sm_90a.cubin.bak", "sm_90a.ptx", "sm_.cubin"]
-                    .map(|kind| format!("{ours}.{kind}")),
-            )
-            .chain([format!("my_{ours}.sm_90a.cubin"), format!("{ours}_2.sm_90a.cubin")])
+        for name in [
+            "gemm.cubin",
+            "gemm.sm_90a.cubin",
+            "kernels.sources",
+            "a.ptx",
+            ".cubin",
+            "",
+            "rns_n.sm_80.cubin",
+        ]
+        .map(String::from)
+        .into_iter()
+        .chain(
+            ["cubin", "ptx", "sm_90a", "sm_90a.cubin.bak", "sm_90a.ptx", "sm_.cubin"]
+                .map(|kind| format!("{ours}.{kind}")),
+        )
+        .chain([format!("my_{ours}.sm_90a.cubin"), format!("{ours}_2.sm_90a.cubin")])
         {
             assert!(!is_image(&name), "{name}");
         }

@@ -4,18 +4,18 @@
 //! Work is put on a device's *streams*: in order on each, in any order between them unless [`Device::follow`] says so.
 
 use crate::gpu::DeviceInfo;
+use crate::kernels::Kernels;
 use crate::launch::{KeySwitch, Launch};
-use crate::rings::Ring;
 
 /// A refusal by a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// No memory for this number of bytes.
     Memory(u64),
-    /// There is no code of a ring for this device, or none that it takes.
+    /// There is no code of some kernels for this device, or none that it takes.
     NoKernels {
-        /// The ring's name.
-        ring: String,
+        /// The name of the kernels.
+        name: String,
         /// The state or value that it found.
         got: String,
         /// The remedy.
@@ -54,11 +54,11 @@ pub trait Device: Send + Sync {
     /// If the device is lost.
     fn free_memory(&self) -> Result<u64, Fault>;
 
-    /// Brings the kernels of a ring onto the device; launches of that ring need it.
+    /// Brings kernels onto the device; launches of them need it.
     ///
     /// # Errors
     /// [`Fault::NoKernels`] if there is no code for this device and none can be made.
-    fn prepare(&self, ring: &Ring) -> Result<(), Fault>;
+    fn prepare(&self, kernels: &Kernels) -> Result<(), Fault>;
 
     /// Memory of `bytes`, aligned to 256, with anything in it.
     ///
@@ -107,7 +107,7 @@ pub trait Device: Send + Sync {
     unsafe fn launch(
         &self,
         stream: usize,
-        ring: &Ring,
+        kernels: &Kernels,
         launch: &Launch,
         arguments: &[Argument],
     ) -> Result<(), Fault>;

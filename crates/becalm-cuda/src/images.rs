@@ -1,7 +1,7 @@
 //! The code that a driver loads: cubins and PTX compiled ahead; NVRTC compiles the rest from the sources.
 
 use crate::compile::fingerprint;
-use crate::rings::Ring;
+use crate::kernels::Kernels;
 use std::sync::OnceLock;
 
 /// Cubins and PTX of `$BECALM_CUBINS` when this crate was built, by file name.
@@ -19,9 +19,9 @@ fn current() -> bool {
     *CURRENT.get_or_init(|| made_of(IMAGES, fingerprint))
 }
 
-/// The image of a ring for a device, if this build has one that was made of its sources.
-pub fn image(ring: &Ring, capability: (u32, u32)) -> Option<&'static [u8]> {
-    pick(IMAGES, ring, capability).filter(|_| current())
+/// The image of kernels for a device, if this build has one that was made of its sources.
+pub fn image(kernels: &Kernels, capability: (u32, u32)) -> Option<&'static [u8]> {
+    pick(IMAGES, kernels, capability).filter(|_| current())
 }
 
 /// Whether images were made from sources with this number: `kernels.sources` holds it and the compiler's name.
@@ -31,9 +31,13 @@ fn made_of(images: &[(&str, &[u8])], number: impl Fn(&str) -> u64) -> bool {
     text.is_some_and(|(found, compiler)| found == format!("{:016x}", number(compiler)))
 }
 
-fn pick<'a>(images: &[(&str, &'a [u8])], ring: &Ring, capability: (u32, u32)) -> Option<&'a [u8]> {
+fn pick<'a>(
+    images: &[(&str, &'a [u8])],
+    kernels: &Kernels,
+    capability: (u32, u32),
+) -> Option<&'a [u8]> {
     let of = |kind: &str| {
-        let name = format!("{}.{kind}", ring.name());
+        let name = format!("{}.{kind}", kernels.name());
         images.iter().find(|(n, _)| *n == name).map(|(_, bytes)| *bytes)
     };
     match capability {
@@ -46,8 +50,8 @@ fn pick<'a>(images: &[(&str, &'a [u8])], ring: &Ring, capability: (u32, u32)) ->
     }
 }
 
-/// The options of NVRTC for a ring and a capability.
-pub fn options(ring: &Ring, (major, minor): (u32, u32)) -> Vec<String> {
+/// The options of NVRTC for some kernels and a capability.
+pub fn options(kernels: &Kernels, (major, minor): (u32, u32)) -> Vec<String> {
     let mut options = vec![
         format!("--gpu-architecture=sm_{major}{minor}{}", if major >= 9 { "a" } else { "" }),
         "--std=c++17".to_string(),
@@ -55,7 +59,7 @@ pub fn options(ring: &Ring, (major, minor): (u32, u32)) -> Vec<String> {
         "--fmad=false".to_string(),
         "--device-int128".to_string(),
     ];
-    options.extend(ring.macros().map(|(name, value)| format!("-D{name}={value}")));
+    options.extend(kernels.macros().into_iter().map(|(name, value)| format!("-D{name}={value}")));
     options
 }
 
@@ -65,13 +69,21 @@ mod tests {
     use crate::compile::SOURCES;
     use crate::rings::RINGS;
 
+    /// The files of a folder and of those in it, with `above` before their names.
+    fn files_of(folder: &std::path::Path, above: &str) -> Vec<String> {
+        let files = std::fs::read_dir(folder).expect("a folder").map(|f| f.expect("a file"));
+        let names = files.flat_map(|file| {
+            let name = format!("{above}{}", file.file_name().to_string_lossy());
+            let path = file.path();
+            if path.is_dir() { files_of(&path, &format!("{name}/")) } else { vec![name] }
+        });
+        names.collect()
+    }
+
     #[test]
     fn every_source_is_there() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
-        let mut files: Vec<String> = std::fs::read_dir(folder)
-            .expect("the kernels")
-            .map(|f| f.expect("a file").file_name().to_string_lossy().into_owned())
-            .collect();
+        let mut files = files_of(&folder, "");
         let mut names: Vec<&str> = SOURCES.iter().map(|(name, _)| *name).collect();
         files.sort();
         names.sort_unstable();
@@ -80,12 +92,12 @@ mod tests {
 
     #[test]
     fn a_device_gets_code_that_runs_on_it() {
-        let ring = &RINGS[1];
+        let kernels = &Kernels::from(RINGS[1]);
         let files = ["sm_80.cubin", "sm_90a.cubin", "sm_120a.cubin", "compute_90.ptx"]
-            .map(|kind| format!("{}.{kind}", ring.name()));
+            .map(|kind| format!("{}.{kind}", kernels.name()));
         let images: Vec<(&str, &[u8])> = files.iter().map(|f| (f.as_str(), f.as_bytes())).collect();
         let found = |capability| {
-            pick(&images, ring, capability).map(|bytes| {
+            pick(&images, kernels, capability).map(|bytes| {
                 let name = std::str::from_utf8(bytes).expect("a name");
                 name.split_once('.').expect("a kind").1
             })
@@ -96,7 +108,7 @@ mod tests {
         assert_eq!(found((12, 1)), Some("compute_90.ptx"));
         assert_eq!(found((10, 0)), Some("compute_90.ptx"));
         assert_eq!(found((7, 5)), None);
-        assert_eq!(pick(&images, &RINGS[0], (9, 0)), None);
+        assert_eq!(pick(&images, &RINGS[0].into(), (9, 0)), None);
         // Images of other sources would be launched with other arguments.
         let made =
             |text: &str| made_of(&[("kernels.sources", text.as_bytes())], |c| c.len() as u64);

@@ -155,7 +155,7 @@ impl Launch {
     }
 
     /// `grid` blocks of `block` threads, `shared` bytes each, no clusters.
-    fn of(kernel: &'static str, grid: [u32; 3], block: u32, shared: u32) -> Self {
+    pub(crate) fn of(kernel: &'static str, grid: [u32; 3], block: u32, shared: u32) -> Self {
         Launch { kernel, grid, block, cluster: 1, shared, at_once: false }
     }
 
@@ -314,7 +314,7 @@ impl Launch {
 }
 
 /// Two words of 32 bits as they lie in one of 64.
-fn two(low: u32, high: u32) -> u64 {
+pub(crate) fn two(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32
 }
 

@@ -280,9 +280,9 @@ fn bundles_come_while_the_rotation_runs() {
             let (no_tables, width) = (Argument::Address(0), Argument::U32(0));
             let lists = [acc, no_tables, no_tables, width];
             let arguments = [&lists[..], &[bundles, stride, flags, steps, table]].concat();
-            device.launch(0, ring(), &rotation, &arguments).unwrap();
+            device.launch(0, &ring().into(), &rotation, &arguments).unwrap();
             let arguments = [bundles, flags, key, exponents, steps, table];
-            device.launch(1, ring(), &Launch::bundle_stream(3), &arguments).unwrap();
+            device.launch(1, &ring().into(), &Launch::bundle_stream(3), &arguments).unwrap();
         }
         let Argument::Address(at) = acc else { panic!("{acc:?}") };
         let mut bytes = vec![0; 8 * wanted.len()];

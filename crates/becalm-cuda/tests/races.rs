@@ -4,7 +4,7 @@
 //! The compiler must have `-fsanitize=thread`, of which only its calls before each access are used and not its library;
 //! where it has none the test says so and passes.
 
-use becalm_cuda::{Arithmetic, RINGS, Ring, TEST_RINGS};
+use becalm_cuda::{Arithmetic, Kernels, RINGS, Ring, TEST_RINGS};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -100,12 +100,25 @@ fn compiler() -> String {
     std::env::var("CXX").unwrap_or_else(|_| "c++".to_string())
 }
 
-/// Compiles a race check of a ring whose last barrier has the number `plants`; what the compiler said if it cannot.
-fn build(ring: &Ring, check: &str, plants: usize) -> Result<PathBuf, String> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+/// The barriers of the kernels of CKKS, numbered anew, and the kernels in which each must be found.
+const RNS_FOUND: [&str; 9] = [
+    "",
+    "ntt_columns",
+    "ntt_rows",
+    "intt_rows",
+    "intt_columns",
+    "convert",
+    "key_baby key_baby_8",
+    "key_baby key_baby_8",
+    "key_baby key_baby_8",
+];
+
+/// Compiles a race check of kernels whose last barrier has the number `plants`; what the compiler said if it cannot.
+fn build(kernels: impl Into<Kernels>, check: &str, plants: usize) -> Result<PathBuf, String> {
+    let (here, of) = (Path::new(env!("CARGO_MANIFEST_DIR")), kernels.into());
     let emulator = here.join("../becalm-emulator/emulator");
     let file = |kind: &str| {
-        let name = format!("{check}_{}{kind}", ring.name());
+        let name = format!("{check}_{}{kind}", of.name());
         PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
     };
     let (object, program) = (file(".o"), file(""));
@@ -121,7 +134,7 @@ fn build(ring: &Ring, check: &str, plants: usize) -> Result<PathBuf, String> {
     command.arg("-I").arg(&emulator).arg("-I").arg(here.join("kernels"));
     let mut kernels = Command::new(compiler());
     kernels.args(command.get_args()).args(["-O1", "-fsanitize=thread", "-c"]);
-    kernels.args(ring.macros().map(|(name, value)| format!("-D{name}={value}")));
+    kernels.args(of.macros().into_iter().map(|(name, value)| format!("-D{name}={value}")));
     call(kernels.arg(emulator.join(format!("{check}.cpp"))).arg("-o").arg(&object))?;
     command.arg("-O2").arg(&object);
     command.args(
@@ -164,7 +177,7 @@ fn lines(program: &Path, wanted: usize) -> Vec<(String, String)> {
 fn barriers_are_enough_and_each_is_needed() {
     instruments().expect("a C++ compiler with -fsanitize=thread");
     let programs = std::thread::scope(|scope| {
-        let build = |ring| build(&ring, "every_kernel", PLANTS);
+        let build = |ring: Ring| build(ring, "every_kernel", PLANTS);
         rings().map(|ring| scope.spawn(move || build(ring))).map(|work| work.join())
     });
     for (ring, program) in rings().into_iter().zip(programs) {
@@ -183,8 +196,23 @@ fn barriers_are_enough_and_each_is_needed() {
 fn waits_of_the_least_latency_are_enough_and_each_is_needed() {
     instruments().expect("a C++ compiler with -fsanitize=thread");
     let program =
-        build(&RINGS[1], "every_leaf", LEAVES_PLANTS).unwrap_or_else(|log| panic!("{log}"));
+        build(RINGS[1], "every_leaf", LEAVES_PLANTS).unwrap_or_else(|log| panic!("{log}"));
     for ((line, names), wanted) in lines(&program, LEAVES_FOUND.len()).iter().zip(LEAVES_FOUND) {
         assert_eq!(names, wanted, "{line}");
+    }
+}
+
+/// The same for the kernels of CKKS. A kernel that is launched more than once may be named as often.
+#[test]
+fn barriers_of_ckks_are_enough_and_each_is_needed() {
+    instruments().expect("a C++ compiler with -fsanitize=thread");
+    let kernels = Kernels::Rns { log2_n: 13 };
+    let program =
+        build(kernels, "every_rns", RNS_FOUND.len() - 1).unwrap_or_else(|log| panic!("{log}"));
+    for ((line, names), wanted) in lines(&program, RNS_FOUND.len()).iter().zip(RNS_FOUND) {
+        let mut found: Vec<&str> = names.split_whitespace().collect();
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!(found.join(" "), wanted, "{line}");
     }
 }

@@ -18,6 +18,7 @@ Remote remote(const void* at, unsigned rank);
 void store_remote(Remote to, double2 value, Remote barrier);
 void bulk_copy(void* to, const void* from, unsigned bytes, unsigned long long* barrier);
 inline void async_fence() {}
+inline void shared_async_fence() {}
 unsigned read_flag(const unsigned* at);
 void await_flag(const unsigned* at, unsigned wanted);
 inline void acquire_flag(const unsigned* at, unsigned wanted) { await_flag(at, wanted); }

@@ -205,9 +205,22 @@ EMULATOR_INTERNAL void begin_copy(double2* to, const double2* from) {
 }
 EMULATOR_INTERNAL Copy copy(unsigned i) { return place_of_copy(i); }
 EMULATOR_INTERNAL unsigned copies() { return current->copies; }
-EMULATOR_INTERNAL void end_copies() {
-  for (unsigned i = 0; i < current->copies; i++) RACES(landed(copy(i).to, sizeof(double2)));
-  current->copies = 0;
+EMULATOR_INTERNAL void commit_copies() {
+  Fiber& f = *current;
+  if (f.groups == sizeof f.ends / sizeof *f.ends) fail("more groups of copies of a thread than the emulator keeps");
+  f.ends[f.groups++] = f.copies;
+}
+EMULATOR_INTERNAL unsigned copies_but(unsigned left) { return current->groups > left ? current->ends[current->groups - left - 1] : 0; }
+EMULATOR_INTERNAL void end_copies(unsigned count) {
+  Fiber& f = *current;
+  for (unsigned i = 0; i < count; i++) RACES(landed(copy(i).to, sizeof(double2)));
+  for (unsigned i = count; i < f.copies; i++) place_of_copy(i - count) = copy(i);
+  f.copies -= count;
+  unsigned left = 0;
+  for (unsigned i = 0; i < f.groups; i++) {
+    if (f.ends[i] > count) f.ends[left++] = f.ends[i] - count;
+  }
+  f.groups = left;
 }
 
 uint64_t clocks() {

@@ -83,6 +83,8 @@ struct Fiber {
   Block* block = nullptr;
   unsigned thread = 0;
   unsigned exchanges = 0, arrived = 0, copies = 0, reads = 0;
+  /// Groups of its copies, and the number of copies at the end of each.
+  unsigned groups = 0, ends[16];
   bool done = false;
   Wait wait = Wait::BARRIER;
   void* stack_pointer = nullptr;
@@ -141,11 +143,14 @@ void await(Barrier& barrier, unsigned generation);
 void wait(Barrier& barrier, unsigned threads, bool ordered = true);
 /// The words of all lanes of a warp. They stay until this lane has come here twice more.
 const uint64_t* exchange(uint64_t word);
-/// An asynchronous copy is begun; the `i`-th that this thread began; none is left.
+/// An asynchronous copy is begun; the `i`-th that this thread began; how many there are; the first `count` have landed.
 void begin_copy(double2* to, const double2* from);
 Copy copy(unsigned i);
 unsigned copies();
-void end_copies();
+void end_copies(unsigned count);
+/// A group of copies ends; how many copies are in all but the last `left` groups.
+void commit_copies();
+unsigned copies_but(unsigned left);
 /// Some clock.
 uint64_t clocks();
 
@@ -223,10 +228,18 @@ __forceinline__ double __ll2double_rn(long long x) { return double(x); }
 __forceinline__ void store_through(double2* at, double2 value) { *at = value; }
 __forceinline__ double2 load_shared_line(const double2* at) { return *at; }
 __forceinline__ double2 load_once(const double2* at) { return *at; }
+__forceinline__ double load_once(const double* at) { return *at; }
+__forceinline__ void fetch_ahead(const void*) {}
 template <int COUNT>
 __forceinline__ void grow_registers() {}
 template <int COUNT>
 __forceinline__ void shrink_registers() {}
+__forceinline__ unsigned reversed(unsigned x) {
+  x = (x & 0x55555555) << 1 | (x >> 1 & 0x55555555);
+  x = (x & 0x33333333) << 2 | (x >> 2 & 0x33333333);
+  x = (x & 0x0F0F0F0F) << 4 | (x >> 4 & 0x0F0F0F0F);
+  return __builtin_bswap32(x);
+}
 __forceinline__ unsigned low_word(double x) { return unsigned(__double2loint(x)); }
 __forceinline__ unsigned long long read_atomic(const unsigned long long* at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 template <class T>
@@ -262,12 +275,18 @@ EMULATOR_INTERNAL inline void multiply_16x8x4(double* d, double a0, double a1, d
 }
 /// Copied when it is waited for, at the latest when the thread is done: whoever reads before sees that.
 inline void copy_async(double2* to, const double2* from) { emulator::begin_copy(to, from); }
-inline void await_copies() {
-  for (unsigned i = 0; i < emulator::copies(); i++) {
+inline void await_first_copies(unsigned count) {
+  for (unsigned i = 0; i < count; i++) {
     const emulator::Copy copy = emulator::copy(i);
     *copy.to = *copy.from;
   }
-  emulator::end_copies();
+  emulator::end_copies(count);
+}
+inline void await_copies() { await_first_copies(emulator::copies()); }
+inline void commit_copies() { emulator::commit_copies(); }
+template <int LEFT>
+inline void await_copies_but() {
+  await_first_copies(emulator::copies_but(LEFT));
 }
 inline uint64_t clocks() { return emulator::clocks(); }
 template <class T>

@@ -1,13 +1,13 @@
-// The functions that Rust calls: launches of the kernels of a ring, by their names.
+// The functions that Rust calls: launches of kernels, by their names.
 #include <deque>
 
 #include "emulator.h"
 
 using emulator::Body;
-using Ring = Body*(const char* name, void (**kernel)());
+using Kernels = Body*(const char* name, void (**kernel)());
 struct Entry {
   const char* name;
-  Ring* ring;
+  Kernels* find;
 };
 #include "registry.inc"
 
@@ -21,7 +21,7 @@ struct Calls {
 
 /// A launch as Rust has it.
 struct Request {
-  const char *ring, *kernel;
+  const char *kernels, *kernel;
   unsigned grid[3], block, cluster;
   size_t shared;
   uint64_t seed;
@@ -40,12 +40,12 @@ void becalm_emulator_drop(Calls* calls) {
   delete calls;
 }
 
-/// Begins a launch, whose arguments stay until it has ended. 0: begun; 1: no such ring; 2: no such kernel in it.
+/// Begins a launch, whose arguments stay until it has ended. 0: begun; 1: no such kernels; 2: none of that name among them.
 int becalm_emulator_begin(Calls* calls, const Request* request) {
   for (const Entry& entry : ENTRIES) {
-    if (strcmp(entry.name, request->ring) != 0) continue;
+    if (strcmp(entry.name, request->kernels) != 0) continue;
     emulator::Call call{nullptr, request->arguments};
-    Body* const body = entry.ring(request->kernel, &call.kernel);
+    Body* const body = entry.find(request->kernel, &call.kernel);
     if (!body) return 2;
     calls->calls.push_back(call);
     const unsigned* grid = request->grid;

@@ -1,8 +1,6 @@
 // The kernels of one ring on the emulator: `build.rs` compiles this once for each ring, with the macros of `shape.cuh` and
-// BECALM_RING, the name of the function below.
-#include "emulator.h"
-
-#include <utility>
+// BECALM_FIND, the name of the function below.
+#include "find.h"
 
 // One program holds several rings: functions of the same name in them must not be merged.
 namespace {
@@ -10,28 +8,10 @@ namespace {
 #ifdef BECALM_TRIALS
 #include "trials.cuh"
 #endif
-
-template <class... A, size_t... I>
-void with(void (*kernel)(A...), void** arguments, std::index_sequence<I...>) {
-  kernel(*static_cast<A*>(arguments[I])...);
-}
-
-/// A kernel of this type with its arguments, and the call that a thread makes.
-template <class... A>
-emulator::Body* find(void (*kernel)(A...), void (**out)()) {
-  *out = reinterpret_cast<void (*)()>(kernel);
-  return [](void* context) {
-    const auto* call = static_cast<const emulator::Call*>(context);
-    with(reinterpret_cast<void (*)(A...)>(call->kernel), call->arguments, std::index_sequence_for<A...>());
-  };
-}
-
 }  // namespace
 
 /// A kernel by its name; null if this ring has none of that name.
-extern "C" emulator::Body* BECALM_RING(const char* name, void (**out)()) {
-#define CASE(kernel) \
-  if (strcmp(name, #kernel) == 0) return find(kernel, out);
+extern "C" emulator::Body* BECALM_FIND(const char* name, void (**out)()) {
   CASE(becalm_load_table)
   CASE(becalm_sample_extract)
   CASE(becalm_rotate_cluster)

@@ -10,7 +10,7 @@
 
 use crate::Emulated;
 use becalm_cuda::launch::CLUSTER;
-use becalm_cuda::{Fault, Ring};
+use becalm_cuda::{Fault, Kernels};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int};
@@ -56,6 +56,15 @@ pub(crate) const KERNELS: &[(&str, &str)] = &[
     ("becalm_bundle_ahead", "alaaaiiia"),
     ("becalm_linear", "aa"),
     ("becalm_to_fourier", "aala"),
+    ("becalm_ntt_columns", "aaaall"),
+    ("becalm_ntt_rows", "aaaalli"),
+    ("becalm_intt_rows", "aaaall"),
+    ("becalm_intt_columns", "aaal"),
+    ("becalm_convert", "aaaaaalli"),
+    ("becalm_key_product", "aaaaiaaaaaaiiiiiill"),
+    ("becalm_key_baby", "aaaaaaiiiiiiii"),
+    ("becalm_key_baby_8", "aaaaaaiiiiiiii"),
+    ("becalm_sum", "aaaaiaiaaii"),
     ("becalm_micro_fp64", "aaii"),
     ("becalm_micro_read", "aaaii"),
     ("becalm_micro_barrier", "ai"),
@@ -72,7 +81,7 @@ pub(crate) enum Handle {
     Stream(usize, c_int),
     /// The stream on which it was recorded last, and how many tasks were put on that.
     Event(Option<(usize, u64)>),
-    Module(Ring),
+    Module(Kernels),
     /// A function: its module, its name, and what it was told.
     Function(u64, &'static (&'static str, &'static str), Told),
     Graph(u64),

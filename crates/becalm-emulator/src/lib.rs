@@ -17,7 +17,7 @@ mod pool;
 mod serve;
 
 use becalm_cuda::launch::Launch;
-use becalm_cuda::{Argument, Device, DeviceInfo, Fault, Ring, STREAMS};
+use becalm_cuda::{Argument, Device, DeviceInfo, Fault, Kernels, STREAMS};
 use pool::{Outcome, Pool};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::ffi::c_void;
@@ -47,7 +47,7 @@ pub fn driver_folder(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Runs a kernel of a ring: `arguments` are pointers to each argument, as the driver takes them; `seed` 0 runs threads in
+/// Runs a kernel: `arguments` are pointers to each argument, as the driver takes them; `seed` 0 runs threads in
 /// order, else draws their order.
 ///
 /// # Errors
@@ -56,7 +56,7 @@ pub fn driver_folder(folder: &Path) -> std::io::Result<()> {
 /// # Safety
 /// Arguments are those of the kernel, in number and type, and its pointers are valid for what it reads and writes.
 pub unsafe fn run(
-    ring: &Ring,
+    kernels: &Kernels,
     launch: &Launch,
     seed: u64,
     arguments: &mut [*mut c_void],
@@ -64,7 +64,7 @@ pub unsafe fn run(
     launch.check(&Emulated::new(0).info)?;
     let mut pool = Pool::default();
     // SAFETY: promised by the caller; the arguments stay until this returns.
-    unsafe { pool.begin(ring, launch, seed, arguments.to_vec(), 0)? };
+    unsafe { pool.begin(kernels, launch, seed, arguments.to_vec(), 0)? };
     match pool.go() {
         Outcome::Done | Outcome::Ended(_) => Ok(()),
         Outcome::Stuck(why) | Outcome::Failed(why) => Err(format!("{}: {why}", launch.kernel)),
@@ -74,7 +74,7 @@ pub unsafe fn run(
 /// Something that waits on a stream.
 #[derive(Clone)]
 enum Task {
-    Launch(Ring, Launch, Vec<Argument>),
+    Launch(Kernels, Launch, Vec<Argument>),
     Upload(u64, Vec<u8>),
     /// So many bytes to the device from an address of the host, which are read when their turn comes; and back.
     Read(u64, usize, usize),
@@ -105,7 +105,7 @@ struct State {
     spoilt: Option<&'static str>,
     recordings: BTreeMap<u64, Vec<(usize, Task)>>,
     /// Kernels that were launched: the driver may have to load another, which a recording cannot hold.
-    kernels: HashSet<(Ring, &'static str)>,
+    kernels: HashSet<(Kernels, &'static str)>,
     random: u64,
     allocations: u64,
     put: u64,
@@ -211,7 +211,7 @@ impl Emulated {
         (state.launches, state.copied)
     }
 
-    /// Whether a kernel was launched, of any ring.
+    /// Whether a kernel of this name was launched.
     pub fn has_launched(&self, kernel: &str) -> bool {
         self.state().kernels.iter().any(|(_, name)| *name == kernel)
     }
@@ -346,10 +346,10 @@ impl Device for Emulated {
         Ok(self.info.memory.saturating_sub(self.state().used))
     }
 
-    fn prepare(&self, ring: &Ring) -> Result<(), Fault> {
-        let known = becalm_cuda::RINGS.iter().chain(becalm_cuda::TEST_RINGS).any(|r| r == ring);
-        let (got, remedy) = ("none in the emulator".into(), "add it to TEST_RINGS".into());
-        if known { Ok(()) } else { Err(Fault::NoKernels { ring: ring.name(), got, remedy }) }
+    fn prepare(&self, kernels: &Kernels) -> Result<(), Fault> {
+        let known = Kernels::ahead().chain(Kernels::of_tests()).any(|k| k == *kernels);
+        let (got, remedy) = ("none in the emulator".into(), "add them to its tests'".into());
+        if known { Ok(()) } else { Err(Fault::NoKernels { name: kernels.name(), got, remedy }) }
     }
 
     fn allocate(&self, bytes: u64) -> Result<u64, Fault> {
@@ -401,7 +401,7 @@ impl Device for Emulated {
     unsafe fn launch(
         &self,
         stream: usize,
-        ring: &Ring,
+        kernels: &Kernels,
         launch: &Launch,
         arguments: &[Argument],
     ) -> Result<(), Fault> {
@@ -416,10 +416,10 @@ impl Device for Emulated {
             }
             return Err(Fault::Failed(why));
         }
-        if state.kernels.insert((*ring, launch.kernel)) {
+        if state.kernels.insert((*kernels, launch.kernel)) {
             state.live("the first launch of a kernel")?;
         }
-        state.push(stream, Task::Launch(*ring, *launch, arguments.to_vec()));
+        state.push(stream, Task::Launch(*kernels, *launch, arguments.to_vec()));
         Ok(())
     }
 

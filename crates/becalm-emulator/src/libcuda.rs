@@ -3,7 +3,7 @@
 
 use crate::HostCopy;
 use crate::driver::*;
-use crate::nvrtc::ring_of;
+use crate::nvrtc::kernels_of;
 use becalm_cuda::launch::{KeySwitch, Launch};
 use becalm_cuda::{Argument, Device, STREAMS};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -194,9 +194,9 @@ unsafe extern "C" fn cuModuleLoadData(module: *mut u64, image: *const c_void) ->
             return Err(driver.module);
         }
         // SAFETY: an image is as long as it says.
-        let ring = unsafe { ring_of(image.cast()) }.ok_or(INVALID_IMAGE)?;
+        let kernels = unsafe { kernels_of(image.cast()) }.ok_or(INVALID_IMAGE)?;
         // SAFETY: as above.
-        unsafe { set(module, driver.add(Handle::Module(ring))) }
+        unsafe { set(module, driver.add(Handle::Module(kernels))) }
     })
 }
 
@@ -518,10 +518,10 @@ unsafe extern "C" fn cuLaunchKernelEx(
             return Err(INVALID_HANDLE);
         };
         let (module, kernel, known) = (*module, *kernel, *known);
-        let Some(Handle::Module(ring)) = driver.handles.get(&module) else {
+        let Some(Handle::Module(kernels)) = driver.handles.get(&module) else {
             return Err(INVALID_HANDLE);
         };
-        let (ring, stream) = (*ring, driver.stream(config.stream)?);
+        let (kernels, stream) = (*kernels, driver.stream(config.stream)?);
         let cluster = attributes
             .iter()
             .find(|a| a.what == 4)
@@ -550,7 +550,7 @@ unsafe extern "C" fn cuLaunchKernelEx(
                 .collect()
         };
         // SAFETY: promised by the caller of the driver.
-        unsafe { driver.device.launch(stream, &ring, &launch, &arguments) }.map_err(code)
+        unsafe { driver.device.launch(stream, &kernels, &launch, &arguments) }.map_err(code)
     })
 }
 

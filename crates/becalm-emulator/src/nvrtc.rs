@@ -1,23 +1,23 @@
-//! The calls of NVRTC that the library makes: it compiles to the name of the ring that the options describe, and the
+//! The calls of NVRTC that the library makes: it compiles to the name of the kernels that the options describe, and the
 //! emulated driver has the kernels of that.
 //!
 //! So that it also loads what nvcc made, `$BECALM_EMULATOR_IMAGES` names a folder of cubins by their names: an image that equals
-//! one of them is of the ring in its name.
+//! one of them is of the kernels in its name.
 
-use becalm_cuda::{RINGS, Ring, TEST_RINGS};
+use becalm_cuda::Kernels;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::Path;
 
 /// The first bytes of the code that is made here.
-const BEGINS: &str = "becalm ring ";
+const BEGINS: &str = "becalm kernels ";
 /// NVRTC's for a program that does not compile.
 const COMPILATION: c_int = 6;
 
-/// The ring whose kernels an image holds.
+/// The kernels that an image holds.
 ///
 /// # Safety
 /// The image is as long as its head says, or ends in 0.
-pub(crate) unsafe fn ring_of(image: *const u8) -> Option<Ring> {
+pub(crate) unsafe fn kernels_of(image: *const u8) -> Option<Kernels> {
     // SAFETY: the first bytes of a cubin are its head; text ends in 0.
     let elf = unsafe { *image } == 0x7F;
     let name = if elf {
@@ -29,7 +29,12 @@ pub(crate) unsafe fn ring_of(image: *const u8) -> Option<Ring> {
         let text = unsafe { CStr::from_ptr(image.cast()) }.to_str().ok()?;
         text.strip_prefix(BEGINS)?.to_string()
     };
-    RINGS.iter().chain(TEST_RINGS).find(|ring| ring.name() == name).copied()
+    all().find(|kernels| kernels.name() == name)
+}
+
+/// All kernels of the emulator.
+fn all() -> impl Iterator<Item = Kernels> {
+    Kernels::ahead().chain(Kernels::of_tests())
 }
 
 /// Bytes of a cubin: its tables of sections and of segments are its end.
@@ -44,7 +49,7 @@ unsafe fn length(image: *const u8) -> usize {
     segments.max(sections)
 }
 
-/// The ring in the name of the file that equals an image.
+/// The kernels in the name of the file that equals an image.
 fn named(folder: &Path, image: &[u8]) -> Option<String> {
     let files = std::fs::read_dir(folder).ok()?.flatten();
     let equal = |path: &Path| {
@@ -97,17 +102,17 @@ unsafe extern "C" fn nvrtcCompileProgram(
         let text = |i| CStr::from_ptr(*options.add(i)).to_string_lossy().into_owned();
         (&mut *program, (0..count as usize).map(text).collect::<Vec<_>>())
     };
-    let told = |ring: &&Ring| {
+    let told = |kernels: &Kernels| {
         let wanted = |(name, value): &(&str, u32)| options.contains(&format!("-D{name}={value}"));
-        ring.macros().iter().all(wanted)
+        kernels.macros().iter().all(wanted)
     };
-    match RINGS.iter().chain(TEST_RINGS).find(told) {
-        Some(ring) => {
-            program.code = format!("{BEGINS}{}\0", ring.name()).into_bytes();
+    match all().find(told) {
+        Some(kernels) => {
+            program.code = format!("{BEGINS}{}\0", kernels.name()).into_bytes();
             0
         }
         None => {
-            program.log = format!("no ring of the emulator: {options:?}\0").into_bytes();
+            program.log = format!("no kernels of the emulator: {options:?}\0").into_bytes();
             COMPILATION
         }
     }

@@ -1,6 +1,6 @@
 //! Launches that run at once in the emulator: `emulator/registry.cpp`.
 
-use becalm_cuda::Ring;
+use becalm_cuda::Kernels;
 use becalm_cuda::launch::Launch;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 
@@ -12,7 +12,7 @@ struct Calls {
 
 #[repr(C)]
 struct Request {
-    ring: *const c_char,
+    kernels: *const c_char,
     kernel: *const c_char,
     grid: [c_uint; 3],
     block: c_uint,
@@ -82,20 +82,20 @@ impl Pool {
     /// Arguments are pointers to those of the kernel, in number and type, and stay, as what these point to, until it has ended.
     pub unsafe fn begin(
         &mut self,
-        ring: &Ring,
+        kernels: &Kernels,
         launch: &Launch,
         seed: u64,
         arguments: Vec<*mut c_void>,
         ticket: u64,
     ) -> Result<(), String> {
-        let (name, kernel) = (CString::new(ring.name()), CString::new(launch.kernel));
+        let (name, kernel) = (CString::new(kernels.name()), CString::new(launch.kernel));
         let (Ok(name), Ok(kernel)) = (name, kernel) else {
             return Err("a name with a zero byte".to_string());
         };
         self.running.push((ticket, arguments));
         let arguments = self.running.last_mut().map(|(_, pointers)| pointers.as_mut_ptr());
         let request = Request {
-            ring: name.as_ptr(),
+            kernels: name.as_ptr(),
             kernel: kernel.as_ptr(),
             grid: launch.grid,
             block: launch.block,
@@ -112,8 +112,8 @@ impl Pool {
         }
         match code {
             0 => Ok(()),
-            1 => Err(format!("no ring {} in the emulator", ring.name())),
-            _ => Err(format!("no kernel {} for the ring {}", launch.kernel, ring.name())),
+            1 => Err(format!("no kernels {} in the emulator", kernels.name())),
+            _ => Err(format!("no kernel {} among {}", launch.kernel, kernels.name())),
         }
     }
 

@@ -4,7 +4,7 @@
 use crate::pool::Outcome;
 use crate::{Emulated, State, Task};
 use becalm_cuda::launch::Launch;
-use becalm_cuda::{Argument, Fault, Ring};
+use becalm_cuda::{Argument, Fault, Kernels};
 use std::ffi::c_void;
 
 impl Emulated {
@@ -46,8 +46,8 @@ impl Emulated {
         let draw = state.draw();
         let stream = ready[draw as usize % ready.len()];
         match state.streams[stream].waiting.pop_front() {
-            Some(Task::Launch(ring, launch, arguments)) => {
-                self.begin(state, stream, &ring, &launch, arguments)?;
+            Some(Task::Launch(kernels, launch, arguments)) => {
+                self.begin(state, stream, &kernels, &launch, arguments)?;
             }
             Some(task) => {
                 state.perform(task)?;
@@ -64,7 +64,7 @@ impl Emulated {
         &self,
         state: &mut State,
         stream: usize,
-        ring: &Ring,
+        kernels: &Kernels,
         launch: &Launch,
         arguments: Vec<Argument>,
     ) -> Result<(), Fault> {
@@ -84,7 +84,7 @@ impl Emulated {
         let pointers: Vec<*mut c_void> = arguments.iter().map(pointer).collect();
         // SAFETY: the caller of `launch` promised that arguments are the kernel's and its addresses valid; the stream keeps
         // the arguments until the launch has ended.
-        unsafe { state.pool.begin(ring, launch, seed, pointers, stream as u64) }
+        unsafe { state.pool.begin(kernels, launch, seed, pointers, stream as u64) }
             .map_err(Fault::Failed)?;
         state.streams[stream].running = Some(arguments);
         Ok(())

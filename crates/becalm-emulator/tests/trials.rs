@@ -40,7 +40,7 @@ impl Bench {
     /// Puts a kernel on a stream.
     fn launch(&self, stream: usize, launch: &Launch, arguments: &[Argument]) {
         // SAFETY: each test passes what its kernel takes.
-        unsafe { self.0.launch(stream, &TEST_RINGS[0], launch, arguments) }.unwrap();
+        unsafe { self.0.launch(stream, &TEST_RINGS[0].into(), launch, arguments) }.unwrap();
     }
 
     /// The words there, after all work.

@@ -96,7 +96,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let image = CString::new(format!("becalm ring {}", TEST_RINGS[0].name())).unwrap();
+        let image = CString::new(format!("becalm kernels {}", TEST_RINGS[0].name())).unwrap();
         // SAFETY: the calls of a driver, with places for what they give; the image ends in 0.
         unsafe {
             assert_eq!(cuInit(0), 0);

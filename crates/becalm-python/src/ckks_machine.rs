@@ -15,7 +15,7 @@ use becalm::program::rlwe::CkksProgram as Program;
 use becalm::{Error, Progress, Result, UNWATCHED};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) use becalm::backend::{MemoryBudget, Plain};
 
@@ -26,7 +26,15 @@ pub struct Machine {
     pub(crate) cpu: Cpu,
     /// Whether ciphertexts are packed when nothing computes with them.
     pub(crate) compact: bool,
+    /// Keys that are on a device, those of the last call first.
+    far: Mutex<Vec<Far>>,
 }
+
+/// Keys, and their evaluator on the device.
+type Far = (Arc<CkksKeys>, Arc<Evaluator<Ckks>>);
+
+/// Sets of keys that stay on a device.
+const FAR: usize = 2;
 
 pub(crate) type Shared = Arc<Machine>;
 
@@ -81,7 +89,13 @@ impl CkksContext {
             let cpu = Cpu::new(threads)?;
             let backend = for_ckks(backend, &cpu, params)?;
             let context = Arc::new(cpu.install(|| Context::new(params, allow_insecure))?);
-            Ok(CkksContext(Arc::new(Machine { context, backend, cpu, compact })))
+            Ok(CkksContext(Arc::new(Machine {
+                context,
+                backend,
+                cpu,
+                compact,
+                far: Mutex::default(),
+            })))
         })
     }
 
@@ -91,7 +105,13 @@ impl CkksContext {
             let Machine { context, cpu, .. } = &*self.0;
             let backend = for_ckks(backend, cpu, context.params())?;
             let (context, cpu) = (context.clone(), cpu.clone());
-            Ok(CkksContext(Arc::new(Machine { context, backend, cpu, compact })))
+            Ok(CkksContext(Arc::new(Machine {
+                context,
+                backend,
+                cpu,
+                compact,
+                far: Mutex::default(),
+            })))
         })
     }
 
@@ -182,9 +202,28 @@ impl Vector {
     }
 }
 
-/// Keys on the machine.
-fn evaluator(on: &Shared, keys: &Arc<CkksKeys>) -> Result<Evaluator<Ckks>> {
-    Evaluator::new(on.backend.as_ref(), CkksSetup::new(&on.context, keys))
+/// Keys on the machine. Those on a device stay there for the next call; what needs no key takes any of the same secret key.
+fn evaluator(on: &Shared, keys: &Arc<CkksKeys>) -> Result<Arc<Evaluator<Ckks>>> {
+    let far = || on.far.lock().unwrap_or_else(PoisonError::into_inner);
+    let serves = |own: &Arc<CkksKeys>| {
+        Arc::ptr_eq(own, keys) || keys.is_empty() && own.key_id() == keys.key_id()
+    };
+    {
+        let mut far = far();
+        if let Some(at) = far.iter().position(|(own, _)| serves(own)) {
+            far[..=at].rotate_right(1);
+            return Ok(far[0].1.clone());
+        }
+    }
+    // Not within the lock: it may take seconds.
+    let opened = Evaluator::new(on.backend.as_ref(), CkksSetup::new(&on.context, keys))?;
+    let opened = Arc::new(opened);
+    if opened.is_far() {
+        let mut far = far();
+        far.insert(0, (keys.clone(), opened.clone()));
+        far.truncate(FAR);
+    }
+    Ok(opened)
 }
 
 /// A program with encoded matrices of at most a number of bytes, for any keys.

@@ -3,7 +3,9 @@
 
 use becalm::Error;
 use becalm::UNWATCHED;
-use becalm::backend::{self, Auto, Backend, Cuda, Evaluator, Keys, Runs, TfheSetup, by_name};
+use becalm::backend::{
+    self, Auto, Backend, Cuda, Evaluator, Keys, Runs, Session, Tfhe, TfheSetup, by_name,
+};
 use becalm::cipher::{EvaluationKey, SecretKey};
 use becalm::params::TfheParams;
 use becalm::program::{Need, Operation, Program};
@@ -21,6 +23,11 @@ fn keys(name: &str) -> (SecretKey, EvaluationKey) {
 
 fn cuda(devices: &[Arc<Emulated>]) -> Cuda {
     Cuda::with_devices(devices.iter().map(|d| d.clone() as _).collect()).unwrap()
+}
+
+/// Opens keys of TFHE.
+fn open(machine: &dyn Runs<Tfhe>, setup: TfheSetup) -> becalm::Result<Box<dyn Session>> {
+    machine.open(setup)
 }
 
 fn emulated(seed: u64) -> Arc<Emulated> {
@@ -49,33 +56,6 @@ fn what_gpus_cannot_run_is_refused_by_name() {
     refused(Cuda::with_devices(vec![]), "device", "at least one GPU");
 }
 
-/// The sets that the page names.
-#[test]
-fn the_page_says_which_sets_run() {
-    let page = include_str!("../../../docs/performance/cuda.md");
-    for name in [
-        "tfhe_boolean…",
-        "tfhe_1_1…",
-        "tfhe_2_2…",
-        "tfhe_3_3…",
-        "fast_…",
-        "paper_n500",
-        "paper_n800",
-    ] {
-        assert!(page.contains(name), "{name}");
-    }
-    for p in TfheParams::all() {
-        let begins = |beginnings: &[&str]| beginnings.iter().any(|b| p.name.starts_with(b));
-        let runs = Cuda::runs(p).is_ok();
-        if begins(&["tfhe_boolean", "tfhe_1_1", "tfhe_2_2", "tfhe_3_3", "fast_", "paper_"]) {
-            assert!(runs || p.name.contains("_extended"), "{}: {:?}", p.name, Cuda::runs(p));
-        }
-        if begins(&["tfhe_4", "tfhe_5"]) || p.polynomial_size > 16384 {
-            assert!(!runs, "{} runs", p.name);
-        }
-    }
-}
-
 #[test]
 fn without_a_gpu_auto_is_the_cpu() {
     let (secret, keys) = keys("toy_1_1");
@@ -101,14 +81,14 @@ fn too_little_memory_is_said_before() {
     let bytes = Cuda::key_memory(&keys, &needs).unwrap().total();
     let small = Arc::new(Emulated::new(0).with(|info| info.memory = bytes - 1));
     refused(
-        cuda(std::slice::from_ref(&small)).open(TfheSetup::new(&keys, &needs)),
+        open(&cuda(std::slice::from_ref(&small)), TfheSetup::new(&keys, &needs)),
         "memory",
         "GB free",
     );
     assert_eq!(small.work(), (0, 0), "something was sent before");
     // Room for the key but not for a large batch.
     let large = Arc::new(Emulated::new(0).with(|info| info.memory = 2 * bytes));
-    let mut session = cuda(&[large]).open(TfheSetup::new(&keys, &needs)).unwrap();
+    let mut session = open(&cuda(&[large]), TfheSetup::new(&keys, &needs)).unwrap();
     let mut program = Program::new(keys.params().clone());
     let x = program.input(becalm::cipher::Encoding::of(keys.params()));
     let y = program.linear(&[(2, x)], 0).unwrap();
@@ -137,7 +117,7 @@ fn all_that_a_program_takes_is_asked_for_at_once() {
     let of = || Arc::new(Emulated::new(0).with(|info| info.memory = 16 << 20));
     let roomy = of();
     let mut session =
-        cuda(std::slice::from_ref(&roomy)).open(TfheSetup::new(&keys, &needs)).unwrap();
+        open(&cuda(std::slice::from_ref(&roomy)), TfheSetup::new(&keys, &needs)).unwrap();
     let before = roomy.free_memory().unwrap();
     session.load(program.clone(), walk.clone(), lanes, UNWATCHED).unwrap();
     let (key, all) = (roomy.info().memory - before, before - roomy.free_memory().unwrap());
@@ -145,7 +125,7 @@ fn all_that_a_program_takes_is_asked_for_at_once() {
     // afterwards.
     let small = of();
     let mut session =
-        cuda(std::slice::from_ref(&small)).open(TfheSetup::new(&keys, &needs)).unwrap();
+        open(&cuda(std::slice::from_ref(&small)), TfheSetup::new(&keys, &needs)).unwrap();
     let away = small.info().memory - key - (all - 256);
     small.allocate(away).unwrap();
     let pieces = small.allocations();
@@ -167,7 +147,7 @@ fn a_refused_launch_leaves_no_result() {
     // As it is, then recorded, then replayed.
     let run = |gpu: Arc<Emulated>| {
         let mut session =
-            cuda(std::slice::from_ref(&gpu)).open(TfheSetup::new(&keys, &needs)).unwrap();
+            open(&cuda(std::slice::from_ref(&gpu)), TfheSetup::new(&keys, &needs)).unwrap();
         let (opened, mut failures, mut words, mut recorded) = (gpu.put(), 0, vec![], vec![]);
         for _ in 0..3 {
             session.load(program.clone(), walk.clone(), 5, UNWATCHED).unwrap();
@@ -243,8 +223,8 @@ fn what_cannot_be_recorded_is_launched() {
 #[test]
 fn launches_have_limits() {
     let gpu = Emulated::new(0);
-    let ring = &TEST_RINGS[0];
-    gpu.prepare(ring).unwrap();
+    let kernels = &TEST_RINGS[0].into();
+    gpu.prepare(kernels).unwrap();
     let good = Launch::load_table(1);
     let shared = gpu.info().shared + 1;
     for bad in [
@@ -258,7 +238,7 @@ fn launches_have_limits() {
         Launch { shared, ..good },
     ] {
         // SAFETY: nothing of it is run.
-        let found = unsafe { gpu.launch(0, ring, &bad, &[Argument::U32(0)]) };
+        let found = unsafe { gpu.launch(0, kernels, &bad, &[Argument::U32(0)]) };
         assert!(matches!(found, Err(Fault::Failed(_))), "{bad:?}");
     }
     gpu.wait().unwrap();
@@ -329,7 +309,7 @@ fn auto_hides_no_defect() {
     let evaluator = Evaluator::new(&auto(Emulated::new(0).mortal(opened)), &keys).unwrap();
     refused(evaluator.bootstrap(&ct, &table), "device", "told to go");
     let missing = [Need::SlotMap(0)].into_iter().collect();
-    refused(auto(Emulated::new(0)).open(TfheSetup::new(&keys, &missing)), "wrong_key", "");
+    refused(open(&auto(Emulated::new(0)), TfheSetup::new(&keys, &missing)), "wrong_key", "");
 }
 
 /// Before keys are made, and without opening anything.
@@ -346,22 +326,30 @@ fn machines_are_asked_for_before_keys_are_made() {
     refused(backend::require("abacus", params("toy_1_1")), "bad_input", "reference or auto");
     refused(backend::require("processor", params("toy_1_1")), "wrong_params", "");
     let gpu = cuda(&[emulated(0)]);
-    gpu.accepts(params("toy_1_1")).unwrap();
-    refused(gpu.accepts(params("toy_3_3_extended")), "wrong_params", "extended");
+    Runs::<Tfhe>::accepts(&gpu, params("toy_1_1")).unwrap();
+    refused(Runs::<Tfhe>::accepts(&gpu, params("toy_3_3_extended")), "wrong_params", "extended");
     // A GPU may lack shared memory, code or room for the key.
     let old = Emulated::new(0).with(|info| (info.capability, info.shared) = ((8, 0), 163 << 10));
-    refused(cuda(&[Arc::new(old)]).accepts(params("cm_2_2_w4")), "unsupported", "clusters");
+    refused(
+        Runs::<Tfhe>::accepts(&cuda(&[Arc::new(old)]), params("cm_2_2_w4")),
+        "unsupported",
+        "clusters",
+    );
     let mut unknown = params("toy_1_1").clone();
     unknown.pbs.base_log = 19;
-    refused(gpu.accepts(&unknown), "unsupported", "kernels of n8_k2_w1_b19");
+    refused(Runs::<Tfhe>::accepts(&gpu, &unknown), "unsupported", "kernels of n8_k2_w1_b19");
     for name in ["toy_1_1", "toy_1_1_multi_bit_2", "toy_cm_1_1_w2", "toy_1_1_p"] {
         let (_, keys) = keys(name);
         let all = [Need::KeySwitch, Need::Bootstrap].into_iter().collect();
         let bytes = Cuda::key_memory(&keys, &all).unwrap().total();
         let of = |memory| Arc::new(Emulated::new(0).with(|info| info.memory = memory));
         let (small, enough) = (of(bytes - 1), of(bytes));
-        refused(cuda(std::slice::from_ref(&small)).accepts(params(name)), "memory", "GB free");
-        cuda(&[enough]).accepts(params(name)).unwrap();
+        refused(
+            Runs::<Tfhe>::accepts(&cuda(std::slice::from_ref(&small)), params(name)),
+            "memory",
+            "GB free",
+        );
+        Runs::<Tfhe>::accepts(&cuda(&[enough]), params(name)).unwrap();
         assert_eq!((small.work(), small.allocations()), ((0, 0), 0), "something was sent");
     }
     if by_name("cuda").is_err() {
@@ -397,7 +385,7 @@ fn a_gpu_without_clusters_refuses_what_only_a_cluster_holds() {
     params.lwe_dimension = 4;
     let keys = SecretKey::generate(&params, true).unwrap().evaluation_key().unwrap();
     let old = Emulated::new(0).with(|info| (info.capability, info.shared) = ((8, 0), 163 << 10));
-    let result = cuda(&[Arc::new(old)]).open((&keys).setup());
+    let result = open(&cuda(&[Arc::new(old)]), (&keys).setup());
     refused(result, "unsupported", "clusters");
 }
 
@@ -418,7 +406,7 @@ fn columns_larger_than_shared_memory_rotate() {
     for (capability, shared) in [((8, 0), 163 << 10), ((9, 0), 99 << 10)] {
         let small =
             Emulated::new(0).with(|info| (info.capability, info.shared) = (capability, shared));
-        let refusal = cuda(&[Arc::new(small)]).open((&keys).setup());
+        let refusal = open(&cuda(&[Arc::new(small)]), (&keys).setup());
         refused(refusal, "unsupported", "shared memory");
     }
 }

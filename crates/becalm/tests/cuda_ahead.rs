@@ -102,3 +102,30 @@ fn a_gpu_gives_the_emulators_words_in_every_batch() {
     }
     assert_eq!(wrong, 0);
 }
+
+/// The sets that the page names.
+#[test]
+fn the_page_says_which_sets_run() {
+    let page = include_str!("../../../docs/performance/cuda.md");
+    for name in [
+        "tfhe_boolean…",
+        "tfhe_1_1…",
+        "tfhe_2_2…",
+        "tfhe_3_3…",
+        "fast_…",
+        "paper_n500",
+        "paper_n800",
+    ] {
+        assert!(page.contains(name), "{name}");
+    }
+    for p in TfheParams::all() {
+        let begins = |beginnings: &[&str]| beginnings.iter().any(|b| p.name.starts_with(b));
+        let runs = Cuda::runs(p).is_ok();
+        if begins(&["tfhe_boolean", "tfhe_1_1", "tfhe_2_2", "tfhe_3_3", "fast_", "paper_"]) {
+            assert!(runs || p.name.contains("_extended"), "{}: {:?}", p.name, Cuda::runs(p));
+        }
+        if begins(&["tfhe_4", "tfhe_5"]) || p.polynomial_size > 16384 {
+            assert!(!runs, "{} runs", p.name);
+        }
+    }
+}

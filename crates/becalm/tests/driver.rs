@@ -5,7 +5,8 @@
 use becalm::Error;
 use becalm::UNWATCHED;
 use becalm::backend::{
-    Backend, Cpu, Cuda, Evaluator, Keys, Runs, Session, TfheSetup, by_name, gpus, nvrtc, require,
+    Backend, Cpu, Cuda, Evaluator, Keys, Runs, Session, Tfhe, TfheSetup, by_name, gpus, nvrtc,
+    require,
 };
 use becalm::cipher::{Encoding, EvaluationKey, Lwe, SecretKey};
 use becalm::params::TfheParams;
@@ -343,7 +344,8 @@ fn does_without() {
     let emulated = Cuda::with_devices(vec![Arc::new(Emulated::new(0)) as _]).unwrap();
     let wanted = work.on(&emulated, 1).unwrap().remove(0);
     let cuda = Cuda::new().unwrap();
-    let session = cuda.open((&work.keys).setup()).unwrap();
+    let setup: TfheSetup = (&work.keys).setup();
+    let session: Box<dyn Session> = cuda.open(setup).unwrap();
     let remark = session.remark().unwrap();
     assert!(
         remark.contains("page-locked")
@@ -364,7 +366,10 @@ fn refuses() {
     let expected: Vec<&str> = expected.split('|').collect();
     let [kind, wanted, got, remedy, gpu] = expected[..] else { panic!("{expected:?}") };
     let params = TfheParams::named("toy_1_1").unwrap();
-    let all = [require("cuda", params), Cuda::new().and_then(|cuda| cuda.accepts(params))];
+    let all = [
+        require("cuda", params),
+        Cuda::new().and_then(|cuda| Runs::<Tfhe>::accepts(&cuda, params)),
+    ];
     let listed = match (gpus(), kind) {
         (Ok(lines), "unsupported") => {
             assert_eq!(lines[0].contains("too old for becalm"), lines[0].contains("7.5"));

@@ -1,11 +1,11 @@
-//! Compiles every ring for every architecture, and to PTX, into a folder: `becalm-cubins FOLDER [REPORT]`.
+//! Compiles all kernels for every architecture, and to PTX, into a folder: `becalm-cubins FOLDER [REPORT]`.
 //!
 //! Prints the compiler's report on the rotations and the instructions of one step, and writes all of it as JSON.
 
+use becalm_cuda::Kernels;
 use becalm_cuda::compile::{
     ARCHITECTURES, Resources, compile, compiler, fingerprint, is_image, nvcc, step_instructions,
 };
-use becalm_cuda::{RINGS, Ring};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -20,23 +20,24 @@ fn main() -> Result<(), String> {
     // Written last: an incomplete folder then matches no sources.
     let marker = folder.join("kernels.sources");
     remove(&marker)?;
-    println!("| ring | architecture | kernel | registers | spilled bytes | instructions a step |");
+    println!(
+        "| kernels of | architecture | kernel | registers | spilled bytes | instructions a step |"
+    );
     println!("|---|---|---|---|---|---|");
-    let names = |ring: &Ring| {
-        let names = ARCHITECTURES.iter().filter(|a| a.runs(ring)).map(|a| a.name);
+    let names = |kernels: &Kernels| {
+        let names = ARCHITECTURES.iter().filter(|a| a.runs(kernels)).map(|a| a.name);
         names.chain(["compute_90"]).collect::<Vec<_>>()
     };
-    let all: Vec<(&Ring, &str)> = RINGS
-        .iter()
-        .flat_map(|ring| names(ring).into_iter().map(move |name| (ring, name)))
+    let all: Vec<(Kernels, &str)> = Kernels::ahead()
+        .flat_map(|kernels| names(&kernels).into_iter().map(move |name| (kernels, name)))
         .collect();
     let (next, found) = (AtomicUsize::new(0), Mutex::new(vec![vec![]; all.len()]));
     std::thread::scope(|scope| {
         let work = || -> Result<(), String> {
-            while let Some((i, (ring, name))) =
+            while let Some((i, (kernels, name))) =
                 Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, *all.get(i)?)))
             {
-                let rows = one(&nvcc, &folder, ring, name)?;
+                let rows = one(&nvcc, &folder, &kernels, name)?;
                 found.lock().map_err(|e| e.to_string())?[i] = rows;
             }
             Ok(())
@@ -47,11 +48,11 @@ fn main() -> Result<(), String> {
     })?;
     let rows = found.into_inner().map_err(|e| e.to_string())?.concat();
     let made: BTreeSet<PathBuf> =
-        all.iter().map(|(ring, name)| image(&folder, ring, name)).collect();
+        all.iter().map(|(kernels, name)| image(&folder, kernels, name)).collect();
     for file in std::fs::read_dir(&folder).map_err(|e| e.to_string())?.flatten() {
         let (path, name) = (file.path(), file.file_name());
         if name.to_str().is_some_and(is_image) && !made.contains(&path) {
-            // Of a ring that was removed.
+            // Of kernels that were removed.
             remove(&path)?;
         }
     }
@@ -78,20 +79,21 @@ fn remove(path: &Path) -> Result<(), String> {
     }
 }
 
-/// The file of a ring's code for an architecture.
-fn image(folder: &Path, ring: &Ring, name: &str) -> PathBuf {
+/// The file of the code of kernels for an architecture.
+fn image(folder: &Path, kernels: &Kernels, name: &str) -> PathBuf {
     let kind = if name.starts_with("sm_") { "cubin" } else { "ptx" };
-    folder.join(format!("{}.{name}.{kind}", ring.name()))
+    folder.join(format!("{}.{name}.{kind}", kernels.name()))
 }
 
-/// Compiles a ring for one architecture; the rows of its kernels.
-fn one(nvcc: &Path, folder: &Path, ring: &Ring, name: &str) -> Result<Vec<String>, String> {
-    let out = image(folder, ring, name);
-    let report = compile(nvcc, ring, name, &out)?;
+/// Compiles kernels for one architecture; their rows.
+fn one(nvcc: &Path, folder: &Path, kernels: &Kernels, name: &str) -> Result<Vec<String>, String> {
+    let out = image(folder, kernels, name);
+    let report = compile(nvcc, kernels, name, &out)?;
+    let exact = matches!(kernels, Kernels::Lwe(ring) if ring.is_exact());
     let mut rows = vec![];
     for (kernel, found) in &report {
         // In doubles the longest loop of a bundle is not that of its products, which the formulas count.
-        let bundle = kernel.contains("bundle_many") && ring.is_exact();
+        let bundle = kernel.contains("bundle_many") && exact;
         // Nor is it a step where warps have different work: the loops in which they wait are longer.
         let alike = ["rotate_cluster", "rotate_block", "rotate_pair", "bundle_tensor"];
         let step = match alike.iter().any(|name| kernel.ends_with(name)) || bundle {
@@ -99,9 +101,9 @@ fn one(nvcc: &Path, folder: &Path, ring: &Ring, name: &str) -> Result<Vec<String
             false => BTreeMap::new(),
         };
         if !step.is_empty() {
-            println!("{}", line(&ring.name(), name, kernel, found, &step));
+            println!("{}", line(&kernels.name(), name, kernel, found, &step));
         }
-        rows.push(row(&ring.name(), name, kernel, found, &step));
+        rows.push(row(&kernels.name(), name, kernel, found, &step));
     }
     Ok(rows)
 }

@@ -46,7 +46,7 @@ impl Device {
 
     fn run(&self, launch: &Launch, arguments: &mut [*mut c_void]) {
         // SAFETY: the methods below pass what each kernel takes, and check the lengths of the slices.
-        unsafe { emulator::run(&self.ring, launch, self.seed, arguments) }.unwrap();
+        unsafe { emulator::run(&self.ring.into(), launch, self.seed, arguments) }.unwrap();
     }
 
     fn accumulator_len(&self) -> usize {

@@ -2,9 +2,11 @@
 //!
 //! Work goes to the CPU if there is no GPU or driver, no kernels for the set, or too little memory. Any other failure is an error.
 
-use super::{Backend, Ckks, Cpu, Cuda, Fallback, Info, Loaded, Runs, Session, Tfhe, TfheSetup};
-use crate::params::TfheParams;
-use crate::program::{Program, Reg, Walk};
+use super::{
+    Backend, Ckks, Cpu, Cuda, Fallback, Family, Info, Loaded, Others, Runs, Session, Tfhe,
+};
+use crate::program::Reg;
+use crate::program::rlwe::Constants;
 use crate::{Error, Progress, Result};
 use std::ops::Range;
 use std::sync::Arc;
@@ -39,20 +41,21 @@ impl Auto {
     /// # Errors
     /// That error, if it does not say that there is no GPU.
     pub fn with(gpu: Result<Cuda>) -> Result<Self> {
+        Auto::beside(gpu, Cpu::new(0)?)
+    }
+
+    /// The same with a CPU of its own for what no GPU computes.
+    ///
+    /// # Errors
+    /// As [`Auto::with`].
+    pub fn beside(gpu: Result<Cuda>, cpu: Cpu) -> Result<Self> {
         let gpu = match gpu {
             Ok(gpu) => Ok(gpu),
             Err(Error::Device(e)) => Err(Fallback { why: e.got, gpu: false }),
             Err(e @ Error::Unsupported(_)) => Err(Fallback { why: why(&e), gpu: true }),
             Err(e) => return Err(e),
         };
-        Ok(Auto { gpu, cpu: Cpu::new(0)? })
-    }
-
-    /// The CPU, for the reason that a GPU gave.
-    fn instead(&self, e: &Error, setup: TfheSetup) -> Result<AutoSession> {
-        let session = self.cpu.open(setup)?;
-        let fallback = Some(Fallback { why: why(e), gpu: true });
-        Ok(AutoSession { info: self.cpu.info(), session, fallback, spare: None })
+        Ok(Auto { gpu, cpu })
     }
 }
 
@@ -71,36 +74,56 @@ impl Backend for Auto {
         Some(self)
     }
 
-    /// GPUs run TFHE alone.
     fn ckks(&self) -> Option<&dyn Runs<Ckks>> {
-        self.cpu.ckks()
+        Some(self)
     }
 }
 
-impl Runs<Tfhe> for Auto {
-    fn accepts(&self, params: &TfheParams) -> Result<()> {
-        Runs::<Tfhe>::accepts(&self.cpu, params)
+impl<F: Family> Runs<F> for Auto
+where
+    Cpu: Runs<F>,
+    Cuda: Runs<F>,
+{
+    fn accepts(&self, params: &F::Params) -> Result<()> {
+        Runs::<F>::accepts(&self.cpu, params)
     }
 
-    fn open(&self, setup: TfheSetup) -> Result<Box<dyn Session>> {
+    /// Both machines take constants in the form of the CPU.
+    fn prepare(
+        &self,
+        base: &F::Base,
+        program: &F::Program,
+        bytes: usize,
+        progress: Progress,
+    ) -> Result<Option<Constants>> {
+        Runs::<F>::prepare(&self.cpu, base, program, bytes, progress)
+    }
+
+    fn open(&self, setup: F::Setup) -> Result<Box<dyn Session<F>>> {
+        let instead = |fallback: Fallback, setup: F::Setup| -> Result<Box<dyn Session<F>>> {
+            let (session, info) = (self.cpu.open(setup)?, self.cpu.info());
+            let fallback = Some(fallback);
+            Ok(Box::new(AutoSession { info, session, fallback, spare: None }))
+        };
         let gpu = match &self.gpu {
             Ok(gpu) => gpu,
-            Err(none) => {
-                let (session, info) = (self.cpu.open(setup)?, self.cpu.info());
-                let fallback = Some(none.clone());
-                return Ok(Box::new(AutoSession { info, session, fallback, spare: None }));
-            }
+            Err(none) => return instead(none.clone(), setup),
         };
         let session = match gpu.open(setup.clone()) {
             Ok(session) => session,
-            Err(e @ (Error::Memory(_) | Error::Unsupported(_))) => {
-                return Ok(Box::new(self.instead(&e, setup)?));
+            Err(e) => {
+                // The set is the GPU's limit and no mistake of the caller's.
+                let limit = || matches!(gpu.accepts(F::params(&setup)), Err(Error::WrongParams(_)));
+                return match e {
+                    Error::Memory(_) | Error::Unsupported(_) => {
+                        instead(Fallback { why: why(&e), gpu: true }, setup)
+                    }
+                    Error::WrongParams(_) if limit() => {
+                        instead(Fallback { why: why(&e), gpu: true }, setup)
+                    }
+                    e => Err(e),
+                };
             }
-            // The set is the GPU's limit and no mistake of the caller's.
-            Err(e @ Error::WrongParams(_)) if Cuda::runs(setup.keys.params()).is_err() => {
-                return Ok(Box::new(self.instead(&e, setup)?));
-            }
-            Err(e) => return Err(e),
         };
         let spare = Spare { cpu: self.cpu.clone(), setup };
         let info = gpu.info();
@@ -109,21 +132,24 @@ impl Runs<Tfhe> for Auto {
 }
 
 /// Everything needed to go on with the CPU. Keys share their words with those of the caller.
-struct Spare {
+struct Spare<F: Family> {
     cpu: Cpu,
-    setup: TfheSetup,
+    setup: F::Setup,
 }
 
 /// A session of the one or the other.
-struct AutoSession {
+struct AutoSession<F: Family> {
     info: Info,
-    session: Box<dyn Session>,
+    session: Box<dyn Session<F>>,
     fallback: Option<Fallback>,
     /// Beside a GPU.
-    spare: Option<Spare>,
+    spare: Option<Spare<F>>,
 }
 
-impl Session for AutoSession {
+impl<F: Family> Session<F> for AutoSession<F>
+where
+    Cpu: Runs<F>,
+{
     fn info(&self) -> Option<Info> {
         Some(self.session.info().unwrap_or_else(|| self.info.clone()))
     }
@@ -134,6 +160,10 @@ impl Session for AutoSession {
 
     fn remark(&self) -> Option<String> {
         self.session.remark()
+    }
+
+    fn others(&self) -> Option<Others<F>> {
+        self.session.others()
     }
 
     fn survives_fork(&self) -> bool {
@@ -150,11 +180,11 @@ impl Session for AutoSession {
 
     fn load(
         &mut self,
-        program: Arc<Program>,
-        walk: Arc<Walk>,
+        program: Arc<F::Program>,
+        walk: Arc<F::Walk>,
         lanes: usize,
         progress: Progress,
-    ) -> Result<Loaded> {
+    ) -> Result<Loaded<F>> {
         let refused = match self.session.load(program.clone(), walk.clone(), lanes, progress) {
             Err(e @ Error::Memory(_)) => e,
             other => return other,
@@ -166,15 +196,15 @@ impl Session for AutoSession {
         self.session.load(program, walk, lanes, progress)
     }
 
-    fn write(&mut self, at: Reg, lane: usize, words: &[u64]) -> Result<()> {
+    fn write(&mut self, at: Reg, lane: usize, words: &[F::Word]) -> Result<()> {
         self.session.write(at, lane, words)
     }
 
-    fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<u64>> {
+    fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<F::Word>> {
         self.session.read(at, lanes)
     }
 
-    fn read_many(&self, at: &[Reg], lanes: Range<usize>) -> Result<Vec<Vec<u64>>> {
+    fn read_many(&self, at: &[Reg], lanes: Range<usize>) -> Result<Vec<Vec<F::Word>>> {
         self.session.read_many(at, lanes)
     }
 

@@ -31,6 +31,8 @@ pub trait Family: Debug + Clone + Copy + Send + Sync + 'static {
     /// Keys to open, and how a session is to use them.
     type Setup: Clone + Send + Sync;
 
+    /// The parameter set of keys.
+    fn params(setup: &Self::Setup) -> &Self::Params;
     /// The machine as one that runs the family, if it does.
     fn on(machine: &dyn Backend) -> Option<&dyn Runs<Self>>;
     /// Words in one lane of a register that the program has.
@@ -69,6 +71,10 @@ impl Family for Tfhe {
     type Base = Arc<TfheParams>;
     type Setup = TfheSetup;
 
+    fn params(setup: &TfheSetup) -> &TfheParams {
+        setup.keys.params()
+    }
+
     fn on(machine: &dyn Backend) -> Option<&dyn Runs<Tfhe>> {
         machine.tfhe()
     }
@@ -99,6 +105,10 @@ impl Family for Ckks {
     type Params = CkksParams;
     type Base = Arc<Chain>;
     type Setup = CkksSetup;
+
+    fn params(setup: &CkksSetup) -> &CkksParams {
+        setup.chain.params()
+    }
 
     fn on(machine: &dyn Backend) -> Option<&dyn Runs<Ckks>> {
         machine.ckks()

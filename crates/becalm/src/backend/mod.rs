@@ -279,14 +279,19 @@ pub fn with_threads(name: &str, threads: usize) -> Result<Box<dyn Backend>> {
     Err(Error::bad_input("backend", wanted, name, remedy))
 }
 
-/// The machine of a name for a parameter set of CKKS, as [`with_threads`]. `cpu` computes where the name is its own, or `"auto"`: no GPU
-/// runs CKKS, so none is looked for.
+/// The machine of a name for a parameter set of CKKS, as [`with_threads`]. `cpu` computes where the name is its own, and for `"auto"` where no
+/// GPU can.
 ///
 /// # Errors
 /// As [`by_name`] and [`Runs::accepts`].
 pub fn for_ckks(name: &str, cpu: &Cpu, params: &CkksParams) -> Result<Arc<dyn Backend>> {
-    if matches!(name, "cpu" | "auto") {
-        return Ok(Arc::new(cpu.clone()));
+    match name {
+        "cpu" => return Ok(Arc::new(cpu.clone())),
+        #[cfg(feature = "cuda")]
+        "auto" => return Ok(Arc::new(Auto::beside(Cuda::new(), cpu.clone())?)),
+        #[cfg(not(feature = "cuda"))]
+        "auto" => return Ok(Arc::new(cpu.clone())),
+        _ => {}
     }
     let machine = with_threads(name, cpu.threads())?;
     machine.runs::<Ckks>()?.accepts(params)?;

@@ -521,6 +521,11 @@ impl CkksKeys {
         CkksKeys { params, id, switches: BTreeMap::new() }
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.switches.is_empty()
+    }
+
     /// Identity of the secret key.
     pub fn key_id(&self) -> KeyId {
         self.id

@@ -38,6 +38,15 @@ impl Threads {
         self.pool.current_num_threads()
     }
 
+    /// [`Threads::install`] for a caller who holds a lock: it waits without taking up other work of its own pool, which may want the
+    /// lock. Nobody else may use these threads.
+    pub(crate) fn apart<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        std::thread::scope(|scope| {
+            let done = scope.spawn(|| self.install(work)).join();
+            done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
     /// Runs work, and the loops within it, on these threads.
     pub fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         match self.home == id() {

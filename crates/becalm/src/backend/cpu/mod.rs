@@ -2,7 +2,7 @@
 
 mod linear;
 mod lwe;
-mod rlwe;
+pub(in crate::backend) mod rlwe;
 
 pub use rlwe::{MemoryBudget, Plain};
 

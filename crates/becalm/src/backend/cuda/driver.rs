@@ -10,7 +10,7 @@ use super::staging::Staging;
 use super::tiling::Tuning;
 use crate::Error;
 use becalm_cuda::launch::{CLUSTER, Launch};
-use becalm_cuda::{Argument, Device, DeviceInfo, Fault, Ring, STREAMS};
+use becalm_cuda::{Argument, Device, DeviceInfo, Fault, Kernels, STREAMS};
 use cudarc::driver::result::{self, DriverError, device, event, graph, module, stream};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ const SHARED: u32 = 48 << 10;
 /// A GPU behind the driver. Handles go before the context that they are in.
 struct Gpu {
     info: DeviceInfo,
-    modules: Mutex<HashMap<Ring, Module>>,
+    modules: Mutex<HashMap<Kernels, Module>>,
     copies: Mutex<Copies>,
     events: [Event; STREAMS],
     streams: [Stream; STREAMS],
@@ -272,10 +272,10 @@ impl Gpu {
         self.context.enter().map_err(fault)
     }
 
-    fn function(&self, ring: &Ring, launch: &Launch) -> Result<sys::CUfunction, Fault> {
+    fn function(&self, kernels: &Kernels, launch: &Launch) -> Result<sys::CUfunction, Fault> {
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(Module { module, functions }) = modules.get_mut(ring) else {
-            return Err(Fault::Failed(format!("{} was not prepared", ring.name())));
+        let Some(Module { module, functions }) = modules.get_mut(kernels) else {
+            return Err(Fault::Failed(format!("{} was not prepared", kernels.name())));
         };
         let known = match functions.get(launch.kernel) {
             Some(known) => *known,
@@ -345,12 +345,12 @@ impl Device for Gpu {
         result::mem_get_info().map(|(free, _)| free as u64).map_err(fault)
     }
 
-    fn prepare(&self, ring: &Ring) -> Result<(), Fault> {
+    fn prepare(&self, kernels: &Kernels) -> Result<(), Fault> {
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        if modules.contains_key(ring) {
+        if modules.contains_key(kernels) {
             return Ok(());
         }
-        let code = images::code(ring, self.info.capability)?;
+        let code = images::code(kernels, self.info.capability)?;
         self.enter()?;
         // SAFETY: `images::code` gives cubins that a compiler made or whose hash is right, and ends PTX in 0.
         let module = unsafe { Module::load(&code) }.map_err(|e| {
@@ -364,11 +364,11 @@ impl Device for Gpu {
                     let got = format!("a driver for {of} that refuses them: {e}");
                     let remedy = "update the driver; if it is the latest, report this with the output of `becalm doctor`; \
                                   device=\"cpu\" works meanwhile";
-                    Fault::NoKernels { ring: ring.name(), got, remedy: remedy.to_string() }
+                    Fault::NoKernels { name: kernels.name(), got, remedy: remedy.to_string() }
                 }
             }
         })?;
-        modules.insert(*ring, module);
+        modules.insert(*kernels, module);
         Ok(())
     }
 
@@ -428,12 +428,12 @@ impl Device for Gpu {
     unsafe fn launch(
         &self,
         stream: usize,
-        ring: &Ring,
+        kernels: &Kernels,
         launch: &Launch,
         arguments: &[Argument],
     ) -> Result<(), Fault> {
         self.enter()?;
-        let function = self.function(ring, launch)?;
+        let function = self.function(kernels, launch)?;
         let mut pointers: Vec<*mut c_void> = arguments.iter().map(pointer).collect();
         // SAFETY: all zeros is a value of this type.
         let mut attributes: [sys::CUlaunchAttribute; 1] = unsafe { std::mem::zeroed() };

@@ -1,4 +1,4 @@
-//! The code of a ring for a device: compiled ahead and in this build, else made by NVRTC once and kept in a cache.
+//! The code of kernels for a device: compiled ahead and in this build, else made by NVRTC once and kept in a cache.
 //!
 //! The cache is a folder of cubins: `$BECALM_CACHE`, else `becalm` in `$XDG_CACHE_HOME`, else in `~/.cache`. A name is the hash
 //! of sources, options and compiler: what was made for others is never found. A file ends in the hash of the code in it: what
@@ -6,7 +6,7 @@
 
 use super::nvrtc::Nvrtc;
 use crate::cipher::file::{replace, write_error};
-use becalm_cuda::{Fault, Ring, SOURCES, image, options};
+use becalm_cuda::{Fault, Kernels, SOURCES, image, options};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 const HASH: usize = blake3::OUT_LEN;
 
 /// Code that the driver loads: a cubin, or PTX that ends in 0.
-pub(super) fn code(ring: &Ring, capability: (u32, u32)) -> Result<Vec<u8>, Fault> {
-    if let Some(image) = image(ring, capability) {
+pub(super) fn code(kernels: &Kernels, capability: (u32, u32)) -> Result<Vec<u8>, Fault> {
+    if let Some(image) = image(kernels, capability) {
         let mut code = image.to_vec();
         code.push(0);
         return Ok(code);
@@ -23,7 +23,7 @@ pub(super) fn code(ring: &Ring, capability: (u32, u32)) -> Result<Vec<u8>, Fault
     let nvrtc = Nvrtc::loaded().map_err(|instead| {
         let instead = if instead.is_empty() { instead } else { format!(" ({instead})") };
         Fault::NoKernels {
-            ring: ring.name(),
+            name: kernels.name(),
             got: "none in this build".to_string(),
             remedy: format!(
                 "install NVRTC 13 beside becalm (`pip install nvidia-cuda-nvrtc`; from Rust name its folder in \
@@ -31,11 +31,11 @@ pub(super) fn code(ring: &Ring, capability: (u32, u32)) -> Result<Vec<u8>, Fault
             ),
         }
     })?;
-    let options = options(ring, capability);
+    let options = options(kernels, capability);
     let file = folder().map(|folder| folder.join(name(&options, nvrtc.version)));
     cached(file.as_deref(), || {
         nvrtc.compile(SOURCES, &options).map_err(|log| {
-            Fault::Failed(format!("the kernels of {} do not compile: {log}", ring.name()))
+            Fault::Failed(format!("the kernels of {} do not compile: {log}", kernels.name()))
         })
     })
 }
@@ -99,7 +99,7 @@ fn keep(file: &Path, code: &[u8]) -> crate::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use becalm_cuda::{Arithmetic, RINGS, TEST_RINGS};
+    use becalm_cuda::{Arithmetic, RINGS, Ring, TEST_RINGS};
 
     #[test]
     fn the_cache_lies_where_the_system_says() {
@@ -115,7 +115,8 @@ mod tests {
 
     #[test]
     fn other_options_and_compilers_have_other_files() {
-        let of = |ring, capability, version| name(&options(ring, capability), version);
+        let of =
+            |ring: &Ring, capability, version| name(&options(&ring.into(), capability), version);
         let one = of(&RINGS[0], (9, 0), (13, 0));
         let others = [
             of(&RINGS[1], (9, 0), (13, 0)),
@@ -184,7 +185,7 @@ mod tests {
         ];
         for (arithmetic, capability) in kinds {
             let ring = TEST_RINGS.iter().find(|r| r.arithmetic == arithmetic).unwrap();
-            let code = nvrtc.compile(SOURCES, &options(ring, capability)).unwrap();
+            let code = nvrtc.compile(SOURCES, &options(&ring.into(), capability)).unwrap();
             assert_eq!(architecture(&code), Some(10 * capability.0 + capability.1));
         }
         let log = nvrtc.compile(SOURCES, &["--gpu-architecture=sm_90".to_string()]).unwrap_err();

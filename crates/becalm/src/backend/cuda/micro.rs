@@ -206,7 +206,7 @@ impl Cuda {
         {
             return Err(no_kernel("micro", device.as_ref(), RING));
         }
-        device.prepare(RING).map_err(|f| refused("micro", device.as_ref(), f))?;
+        device.prepare(&RING.into()).map_err(|f| refused("micro", device.as_ref(), f))?;
         let words = u64::from(info.multiprocessors.max(8) * THREADS);
         let out = Block::new(&device, "micro", words * 8)?;
         let sums = Block::new(&device, "micro", words * 8)?;

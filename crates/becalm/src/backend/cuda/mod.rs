@@ -13,6 +13,7 @@ mod memory;
 mod micro;
 mod nvrtc;
 mod pace;
+mod rlwe;
 mod rotation;
 mod session;
 mod staging;
@@ -24,17 +25,18 @@ pub use micro::{Figure, Micro};
 pub use nvrtc::{look_for_nvrtc, nvrtc};
 
 use super::several::joined;
-use super::{Backend, Info, Runs, Session, Tfhe, TfheSetup};
+use super::{Backend, Ckks, Info, Runs, Session, Tfhe, TfheSetup};
 use crate::cipher::EvaluationKey;
+use crate::ckks::Chain;
 use crate::math::Modulus;
 use crate::params::{Rotation, TfheParams};
 use crate::program::{Need, Op, Pace};
 use crate::{Error, Result};
 use becalm_cuda::launch::Launch;
-use becalm_cuda::{Argument, Arithmetic, Device, Fault, Ring};
+use becalm_cuda::{Argument, Arithmetic, Device, Fault, Kernels, Ring};
 use session::{CudaSession, Turn, taken};
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, Weak};
 
 /// Bytes of a GPU's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +60,8 @@ pub struct Cuda {
     tuning: tiling::Tuning,
     /// One for each device.
     turns: Vec<Turn>,
+    /// The tables of the chains of CKKS that are in use, on each device.
+    tables: Mutex<Vec<(Weak<Chain>, Arc<rlwe::Tables>)>>,
 }
 
 impl Cuda {
@@ -81,7 +85,7 @@ impl Cuda {
         }
         let tuning = tiling::Tuning::from_environment()?;
         let turns = devices.iter().map(|_| Turn::default()).collect();
-        Ok(Cuda { devices, tuning, turns })
+        Ok(Cuda { devices, tuning, turns, tables: Mutex::default() })
     }
 
     /// Whether this machine has no driver, or a driver and no GPU.
@@ -127,7 +131,7 @@ impl Cuda {
             if tiling::tiling(device.info(), ring, 1, steps, &self.tuning).is_none() {
                 return Err(no_kernel(op, device.as_ref(), ring));
             }
-            device.prepare(ring).map_err(|f| refused(op, device.as_ref(), f))?;
+            device.prepare(&ring.into()).map_err(|f| refused(op, device.as_ref(), f))?;
             keys::require(op, device.as_ref(), memory.total())?;
         }
         Ok(())
@@ -155,6 +159,10 @@ impl Backend for Cuda {
     }
 
     fn tfhe(&self) -> Option<&dyn Runs<Tfhe>> {
+        Some(self)
+    }
+
+    fn ckks(&self) -> Option<&dyn Runs<Ckks>> {
         Some(self)
     }
 
@@ -282,9 +290,9 @@ fn refused(op: &'static str, device: &dyn Device, fault: Fault) -> Error {
                 "use a smaller batch, free the GPU's memory, or compute with device=\"cpu\"",
             )
         }
-        Fault::NoKernels { ring, got, remedy } => {
+        Fault::NoKernels { name: kernels, got, remedy } => {
             let (major, minor) = device.info().capability;
-            let wanted = format!("kernels of {ring} for compute capability {major}.{minor}");
+            let wanted = format!("kernels of {kernels} for compute capability {major}.{minor}");
             Error::unsupported(op, wanted, got, remedy)
         }
         Fault::Lost(why) => Error::device(
@@ -324,11 +332,11 @@ unsafe fn launch(
     op: &'static str,
     device: &dyn Device,
     stream: usize,
-    ring: &Ring,
+    kernels: impl Into<Kernels>,
     shape: &Launch,
     arguments: &[Argument],
 ) -> Result<()> {
     // SAFETY: promised by the caller.
-    unsafe { device.launch(stream, ring, shape, arguments) }
+    unsafe { device.launch(stream, &kernels.into(), shape, arguments) }
         .map_err(|fault| refused(op, device, fault))
 }

@@ -237,7 +237,7 @@ impl CudaSession {
         ];
         let shape = Launch::rotate_batch(rotators, makers);
         // SAFETY: accumulators and exponents of `jobs`, the key of every step, a ring of `slots`, and two flags for each unit and step.
-        unsafe { launch("run", self.device.as_ref(), 0, &self.ring, &shape, &arguments) }
+        unsafe { launch("run", self.device.as_ref(), 0, self.ring, &shape, &arguments) }
     }
 
     /// Every step of a tile. While a chunk rotates on stream 0 the bundles of the next are made on stream 1.

@@ -311,7 +311,7 @@ impl CudaSession {
                     let shape = Launch::linear(*count, *words);
                     let arguments = [at(*ops), at(*terms)];
                     // SAFETY: the lists hold `count` operations on registers of this device.
-                    unsafe { launch("run", device, 0, &self.ring, &shape, &arguments)? };
+                    unsafe { launch("run", device, 0, self.ring, &shape, &arguments)? };
                 }
                 Step::KeySwitch { need, inputs, outputs, jobs } => {
                     let key = self.keys()?.switches.get(need).ok_or_else(not_loaded)?;
@@ -324,8 +324,8 @@ impl CudaSession {
                     let all = [outputs, inputs, words, shape, Argument::U32(*jobs)];
                     // SAFETY: `jobs` addresses in each list, of ciphertexts of the key's shape.
                     unsafe {
-                        launch("run", device, 0, &self.ring, &start, &[outputs, inputs, shape])?;
-                        launch("run", device, 0, &self.ring, &add, &all)?;
+                        launch("run", device, 0, self.ring, &start, &[outputs, inputs, shape])?;
+                        launch("run", device, 0, self.ring, &add, &all)?;
                     }
                 }
                 Step::Bootstrap { .. } => self.tile(running, step)?,

@@ -146,6 +146,11 @@ impl<F: Evaluate> Evaluator<F> {
         self.opened.machine().0.clone()
     }
 
+    /// Whether its keys are on a device, so that to open them anew takes as long as to bring them there.
+    pub fn is_far(&self) -> bool {
+        !self.opened.shares()
+    }
+
     /// Why the machine is not a GPU, where [`by_name`](super::by_name) was asked for `"auto"`.
     pub fn fallback(&self) -> Option<Fallback> {
         self.opened.machine().1.clone()

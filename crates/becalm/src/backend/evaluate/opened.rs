@@ -71,6 +71,11 @@ impl<F: Family> Opened<F> {
         Opened { machine, others, sessions, returned: Condvar::new(), home: std::process::id() }
     }
 
+    /// Whether threads have sessions of their own, which take nothing to open.
+    pub(super) fn shares(&self) -> bool {
+        self.others.is_some()
+    }
+
     fn sessions(&self) -> MutexGuard<'_, Sessions<F>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -52,6 +52,11 @@ impl Prepared {
         &self.program
     }
 
+    /// Its waves, with the constants.
+    pub fn walk(&self) -> Arc<CkksWalk> {
+        self.walk.clone().unwrap_or_else(|| Arc::new(self.program.walk()))
+    }
+
     /// Bytes of the constants in memory.
     pub fn bytes(&self) -> usize {
         let constants = self.walk.as_ref().and_then(|walk| walk.constants.as_ref());

@@ -58,6 +58,27 @@ impl Converter {
         Converter { from, to, cofactors, factors, product: negated, terms }
     }
 
+    /// (D/d_i)^-1 mod d_i of each source.
+    pub(crate) fn cofactors(&self) -> &[f64] {
+        &self.cofactors
+    }
+
+    /// 1/d_i of each source.
+    pub(crate) fn inverses(&self, ring: &Ring) -> Vec<f64> {
+        self.from.iter().map(|i| ring.word(*i).inverse).collect()
+    }
+
+    /// D/d_i of each source and −D modulo target number `t`.
+    pub(crate) fn target(&self, t: usize) -> (&[f64], f64) {
+        let rows = self.from.len();
+        (&self.factors[t * rows..][..rows], self.product[t])
+    }
+
+    /// Products between two reductions.
+    pub(crate) fn terms(&self) -> usize {
+        self.terms
+    }
+
     /// The part of a conversion that all targets share: y_i and v, chunk by chunk. `source` has a limb of coefficients for each word
     /// of `from`.
     pub(crate) fn prepare(&self, ring: &Ring, source: &[f64]) -> Prepared {

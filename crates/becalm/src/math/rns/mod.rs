@@ -14,11 +14,11 @@ mod prime;
 mod short;
 
 pub(crate) use convert::{Converter, Prepared};
-pub(crate) use ntt::{Word, centred};
+pub(crate) use ntt::{Word, centred, constants};
 pub(crate) use pack::{Uniform, width};
 pub(crate) use pointwise::{First, TILE};
 pub(crate) use pool::Scratch;
-pub(crate) use prime::{inverse, mul, nearest, pow};
+pub(crate) use prime::{inverse, mul, nearest, pow, root_of_unity};
 
 use super::simd::Level;
 use crate::{Error, Result};

@@ -151,6 +151,12 @@ fn lazy_terms(p: u64) -> (usize, f64) {
     (terms, 1.5 * f64::exp2(f64::from(2 * bits + terms.ilog2() as i32 + 1)))
 }
 
+/// The magic number of lazy sums modulo a prime, and √−1 as the value of X^(N/2) at ψ, for a machine that makes its own tables.
+pub(crate) fn constants(p: u64, size: usize) -> (f64, f64) {
+    let root = prime::root_of_unity(2 * size as u64, p);
+    (lazy_terms(p).1, centred(prime::pow(root, size as u64 / 2, p), p))
+}
+
 impl<V: Eight> Modulo<V> {
     /// # Safety
     /// The processor has the instructions of `V`.

@@ -74,11 +74,11 @@ pub(super) fn encoded_bytes(chain: &Chain, map: &MapSpec) -> usize {
 }
 
 /// The matrices and plaintexts of a program that are encoded; the others are when their turn comes.
-pub(super) struct Encoded {
+pub(in crate::backend) struct Encoded {
     /// In the order of the program.
-    pub(super) maps: Vec<Option<LinearMap>>,
+    pub(in crate::backend) maps: Vec<Option<LinearMap>>,
     /// The plaintext of a program that has one.
-    pub(super) plain: Option<Arc<Plain>>,
+    pub(in crate::backend) plain: Option<Arc<Plain>>,
 }
 
 impl Encoded {
@@ -126,7 +126,11 @@ impl Encoded {
 }
 
 /// A matrix of a program, encoded.
-pub(super) fn encoded(context: &Context, map: &MapSpec, progress: Progress) -> Result<LinearMap> {
+pub(in crate::backend) fn encoded(
+    context: &Context,
+    map: &MapSpec,
+    progress: Progress,
+) -> Result<LinearMap> {
     LinearMap::new(context, &map.matrix, map.level, map.baby, map.scale, progress)
 }
 

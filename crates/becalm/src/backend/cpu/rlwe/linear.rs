@@ -22,6 +22,8 @@ use crate::math::parallel::*;
 use crate::math::rns::{First, Scratch};
 use crate::progress::tell;
 use crate::{Error, Progress, Result};
+#[cfg(feature = "cuda")]
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -125,6 +127,40 @@ impl LinearMap {
         let diagonals = or_refused(op, encoded)?;
         let params = context.params().name;
         Ok(LinearMap { params, level, steps, scale, diagonals })
+    }
+
+    /// Its level, its steps and the scale of its entries.
+    #[cfg(feature = "cuda")]
+    pub(in crate::backend) fn shape(&self) -> (usize, Steps, f64) {
+        (self.level, self.steps, self.scale)
+    }
+
+    /// The diagonals by middle, giant and baby step, and whether each has a vector of eight for each tile instead of all values.
+    #[cfg(feature = "cuda")]
+    pub(in crate::backend) fn places(
+        &self,
+    ) -> impl Iterator<Item = ((usize, usize, usize), bool)> + '_ {
+        let tiled = |d: &Diagonal| !matches!(d, Diagonal::Full(_));
+        self.diagonals.iter().map(move |(place, d)| (*place, tiled(d)))
+    }
+
+    /// The values of a diagonal modulo the words of the map's level and the special words.
+    #[cfg(feature = "cuda")]
+    pub(in crate::backend) fn values(
+        &self,
+        context: &Context,
+        place: (usize, usize, usize),
+    ) -> Cow<'_, [f64]> {
+        match &self.diagonals[&place] {
+            Diagonal::Full(x) | Diagonal::Tiled(x) => Cow::Borrowed(&x[..]),
+            Diagonal::Short(x) => {
+                let each = context.params().degree() / 8;
+                let words = context.words_of(self.level, context.special());
+                let mut made = vec![0.0; words.len() * each];
+                made.par_chunks_mut(each).zip(&words).for_each(|(kept, i)| x.tiles(*i, kept));
+                Cow::Owned(made)
+            }
+        }
     }
 
     /// Bytes of the encoded diagonals.

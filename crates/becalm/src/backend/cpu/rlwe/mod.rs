@@ -14,8 +14,10 @@ mod sum;
 mod work;
 
 pub use constants::MemoryBudget;
+#[cfg(feature = "cuda")]
+pub(in crate::backend) use constants::{Encoded, encoded};
 use instructions::Instructions;
-use linear::LinearMap;
+pub(in crate::backend) use linear::LinearMap;
 pub use plain::Plain;
 
 use crate::backend::{Ckks, CkksSetup, Info, Session};

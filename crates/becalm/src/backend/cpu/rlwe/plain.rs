@@ -162,7 +162,7 @@ impl Context {
     ) -> Result<(Cow<'a, Rlwe>, Cow<'a, Plain>)> {
         self.check_set(op, a.params)?;
         self.check_set(op, plain.params)?;
-        self.check_count(op, a, plain.slots)?;
+        check_count(op, a.slots, plain.slots)?;
         match a.level > plain.level {
             true => Ok((Cow::Owned(self.level_down(a, plain.level)?), Cow::Borrowed(plain))),
             false => Ok((Cow::Borrowed(a), self.plain_at(plain, a.level)?)),
@@ -189,6 +189,24 @@ impl Context {
         Ok(Cow::Owned(Plain { level, scale, limbs, ..*plain }))
     }
 
+    /// Refuses a plaintext of another set, or that does not fit the slots.
+    #[cfg(feature = "cuda")]
+    pub(in crate::backend) fn check_encoded(
+        &self,
+        op: &'static str,
+        plain: &Plain,
+        slots: usize,
+    ) -> Result<()> {
+        self.check_set(op, plain.params)?;
+        check_count(op, slots, plain.slots)
+    }
+
+    /// The limbs of the same values at `level`, which is not above that of `plain`.
+    #[cfg(feature = "cuda")]
+    pub(in crate::backend) fn limbs_at(&self, plain: &Plain, level: usize) -> Result<Scratch> {
+        Ok(self.plain_at(plain, level)?.into_owned().limbs)
+    }
+
     /// Refuses values that do not fit the slots of `a`, or that the result, of a level and a scale, has no room for.
     pub(crate) fn check_plain(
         &self,
@@ -200,7 +218,7 @@ impl Context {
         self.check_set(op, a.params)?;
         self.check_values(op, values)?;
         self.check_room(op, largest(values), level, scale)?;
-        self.check_count(op, a, values.len())
+        check_count(op, a.slots, values.len())
     }
 
     /// Refuses values of at most `largest` that a level has no room for at a scale.
@@ -219,14 +237,14 @@ impl Context {
         let remedy = "scale the values down, or work at a higher level";
         Err(Error::bad_input(op, wanted, format!("2^{:.1}", largest.log2()), remedy))
     }
+}
 
-    fn check_count(&self, op: &'static str, a: &Rlwe, values: usize) -> Result<()> {
-        if values == a.slots || values == 1 {
-            return Ok(());
-        }
-        let wanted = format!("{} values, or one for all slots", a.slots);
-        Err(Error::bad_input(op, wanted, values.to_string(), "pad the values to the slots"))
+fn check_count(op: &'static str, slots: usize, values: usize) -> Result<()> {
+    if values == slots || values == 1 {
+        return Ok(());
     }
+    let wanted = format!("{slots} values, or one for all slots");
+    Err(Error::bad_input(op, wanted, values.to_string(), "pad the values to the slots"))
 }
 
 fn largest(values: &[Complex]) -> f64 {

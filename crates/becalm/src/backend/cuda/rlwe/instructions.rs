@@ -1,0 +1,420 @@
+//! The instructions of CKKS as launches.
+
+use super::arithmetic::{Cipher, Factor, Sum};
+use super::key_switch::Own;
+use super::keys::{DeviceKey, DeviceMap, Keys, Plains};
+use super::tape::{Kind, Limbs, Tape};
+use crate::backend::cpu::rlwe::Plain;
+use crate::cipher::Purpose;
+use crate::ckks::{power_of_rotation, same_scale, sum_rotations};
+use crate::program::rlwe::{CkksOp, CkksProgram, CkksWalk};
+use crate::program::{Operation, Reg};
+use crate::{Error, Result};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Records the instructions of a program for one lane.
+pub(super) struct Recorder<'a> {
+    pub tape: Tape<'a>,
+    pub keys: &'a Keys,
+    pub maps: &'a [DeviceMap],
+    pub plains: &'a mut Plains,
+    /// The plaintext of a program whose only one was encoded before.
+    pub plain: Option<Arc<Plain>>,
+    pub program: &'a CkksProgram,
+    registers: Vec<Option<Cipher>>,
+    /// Instructions that were recorded with one before.
+    early: BTreeSet<usize>,
+    /// The place of each register that was ever filled.
+    pub places: Vec<Option<Place>>,
+}
+
+/// Where a register lies: the address of its first part, doubles from one part to the other, and its limbs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub at: u64,
+    pub stride: u64,
+    pub limbs: usize,
+}
+
+impl<'a> Recorder<'a> {
+    /// With memory for the inputs of the program.
+    pub fn new(
+        tape: Tape<'a>,
+        keys: &'a Keys,
+        maps: &'a [DeviceMap],
+        plains: &'a mut Plains,
+        plain: Option<Arc<Plain>>,
+        program: &'a CkksProgram,
+    ) -> Recorder<'a> {
+        let (registers, places) =
+            (vec![None; program.registers()], vec![None; program.registers()]);
+        let early = BTreeSet::new();
+        let mut own =
+            Recorder { tape, keys, maps, plains, plain, program, registers, early, places };
+        for reg in program.inputs() {
+            let level = program.reg(*reg).level;
+            let limbs = own.tape.context.words(level);
+            let parts = own.tape.take(Kind::Ciphertext, 2, limbs);
+            own.put(*reg, Cipher { level, scale: 1.0, parts });
+        }
+        own
+    }
+
+    /// Records a wave: one instruction, or rotations of one register. Registers that are not read after it are given back.
+    pub fn wave(&mut self, walk: &CkksWalk, w: usize) -> Result<()> {
+        let (ops, all) = (&walk.waves[w].ops, self.program.ops());
+        if let [one] = &ops[..] {
+            if !self.early.remove(one) {
+                self.one(*one)?;
+            }
+        } else if let Some(first) = ops.first() {
+            let powers = ops.iter().map(|i| self.power(&all[*i])).collect::<Result<Vec<_>>>()?;
+            let x = self.get(all[*first].sources()[0])?;
+            for (i, made) in ops.iter().zip(self.images(&x, &powers)?) {
+                self.put(all[*i].result(), made);
+            }
+        }
+        for reg in &walk.dead_after[w] {
+            self.registers[reg.0 as usize] = None;
+        }
+        Ok(())
+    }
+
+    /// Records an instruction, and with it a later one that is alike and whose argument is there: the halves of a bootstrap go together.
+    fn one(&mut self, at: usize) -> Result<()> {
+        let op = &self.program.ops()[at];
+        let Some(twin) = self.twin(at) else {
+            let made = self.made(op)?;
+            self.put(op.result(), made);
+            return Ok(());
+        };
+        let other = &self.program.ops()[twin];
+        let both = vec![self.get(op.sources()[0])?, self.get(other.sources()[0])?];
+        let made = match op {
+            CkksOp::Polynomial { polynomial, .. } => {
+                let p = &self.program.polynomials()[*polynomial as usize];
+                self.polynomials(both, p, self.program.reg(op.result()).scale)?
+            }
+            _ => self.doubled_angles(both)?,
+        };
+        for (op, made) in [op, other].into_iter().zip(made) {
+            self.put(op.result(), made);
+        }
+        self.early.insert(twin);
+        Ok(())
+    }
+
+    /// A later instruction like number `at`, of an argument of the same level and scale that is there. An argument of the program may
+    /// be written later, so it has no twin.
+    fn twin(&self, at: usize) -> Option<usize> {
+        let all = self.program.ops();
+        let alike = |a: &CkksOp, b: &CkksOp| match (a, b) {
+            (CkksOp::DoubleAngle { .. }, CkksOp::DoubleAngle { .. }) => true,
+            (
+                CkksOp::Polynomial { polynomial: a, .. },
+                CkksOp::Polynomial { polynomial: b, .. },
+            ) => self.program.polynomials()[*a as usize] == self.program.polynomials()[*b as usize],
+            _ => false,
+        };
+        let fits = |a: Reg, b: Reg| {
+            let [a, b] = [a, b].map(|reg| self.program.reg(reg));
+            (a.level, a.scale) == (b.level, b.scale)
+        };
+        let one = &all[at];
+        let later = (at + 1..all.len()).filter(|i| !self.early.contains(i));
+        later.into_iter().find(|i| {
+            let other = &all[*i];
+            alike(one, other)
+                && self.registers[other.sources()[0].0 as usize].is_some()
+                && !self.program.inputs().contains(&other.sources()[0])
+                && fits(one.sources()[0], other.sources()[0])
+                && fits(one.result(), other.result())
+        })
+    }
+
+    /// A result, at the level and the scale that the program recorded.
+    fn put(&mut self, reg: Reg, made: Cipher) {
+        let info = self.program.reg(reg);
+        debug_assert!(made.level >= info.level, "level {} for {}", made.level, info.level);
+        let limbs = self.tape.context.words(info.level);
+        let Limbs { at, stride, .. } = made.parts;
+        self.places[reg.0 as usize] = Some(Place { at, stride, limbs });
+        let made = Cipher { level: info.level, scale: info.scale, ..made };
+        self.registers[reg.0 as usize] = Some(made);
+    }
+
+    fn get(&self, reg: Reg) -> Result<Cipher> {
+        self.registers[reg.0 as usize].clone().ok_or_else(|| {
+            let (wanted, got) = ("waves run in order", format!("register {} empty", reg.0));
+            Error::bad_input("run", wanted, got, "run the waves from the first")
+        })
+    }
+
+    /// A key of the tier of a level.
+    pub fn key(&self, purpose: Purpose, level: usize) -> Result<&'a DeviceKey> {
+        self.keys.get((purpose, self.tape.context.tier_at(level)), level)
+    }
+
+    fn power(&self, op: &CkksOp) -> Result<usize> {
+        match op {
+            CkksOp::Rotate { src, by, .. } => {
+                let slots = self.program.reg(*src).slots as i64;
+                Ok(power_of_rotation(by.rem_euclid(slots), self.tape.degree() as usize))
+            }
+            op => Err(Error::bad_input("run", "rotations", op.name(), "record the program again")),
+        }
+    }
+
+    /// The images of `x` under X → X^g for each g of `powers`, from one decomposition.
+    fn images(&mut self, x: &Cipher, powers: &[usize]) -> Result<Vec<Cipher>> {
+        let (level, count) = (x.level, self.tape.context.words(x.level));
+        let special = self.tape.context.special();
+        let mut digits = None;
+        let mut images = vec![];
+        for power in powers {
+            if *power == 1 {
+                images.push(x.clone());
+                continue;
+            }
+            let key = self.key(Purpose::Galois(*power as u32), level)?;
+            let part = x.parts.part(1);
+            let digits =
+                digits.get_or_insert_with(|| self.tape.decompose(&part, 1, level, special));
+            let own = Own { parts: [Some(x.parts.part(0)), None], count, raised: true };
+            let raised = self.tape.key_product(digits, key, &own, *power, None);
+            let steps = [level, level, special];
+            let parts = self.tape.divide(&raised, 2, steps, Kind::Ciphertext);
+            images.push(Cipher { parts, ..x.clone() });
+        }
+        Ok(images)
+    }
+
+    fn rotated(&mut self, x: &Cipher, by: i64) -> Result<Cipher> {
+        let power = power_of_rotation(by, self.tape.degree() as usize);
+        Ok(self.images(x, &[power])?.remove(0))
+    }
+
+    /// x and its rotations, summed after each.
+    fn folded(&mut self, x: Cipher, by: impl IntoIterator<Item = i64>) -> Result<Cipher> {
+        by.into_iter().try_fold(x, |sum, by| {
+            let moved = self.rotated(&sum, by)?;
+            Ok(self.tape.add(&sum, &moved, 1.0))
+        })
+    }
+
+    /// From level 0 to `level`, by way of the ephemeral secret.
+    fn raise_modulus(&mut self, x: &Cipher, level: usize, factor: f64) -> Result<Cipher> {
+        let context = self.tape.context;
+        let key = self.key(Purpose::ToEphemeral, level)?;
+        let digits = self.tape.decompose(&x.parts.part(1), 1, 0, key.special);
+        let count = context.words(0);
+        let own = Own { parts: [Some(x.parts.part(0)), None], count, raised: true };
+        let sparse = self.tape.key_product(&digits, key, &own, 1, None);
+        let sparse = self.tape.divide(&sparse, 2, [0, 0, key.special], Kind::Work);
+        let key = self.key(Purpose::FromEphemeral, level)?;
+        let lifted = self.tape.lift(&sparse, 2, [level, key.special], factor);
+        let (constant, linear) = (lifted.part(0), lifted.part(1));
+        let digits = match context.is_every_digit(level, factor) {
+            true => self.tape.small_digits(&linear, level, key.special),
+            false => self.tape.decompose(&linear, 1, level, key.special),
+        };
+        let count = context.words(level);
+        let own = Own { parts: [Some(constant), None], count, raised: true };
+        let raised = self.tape.key_product(&digits, key, &own, 1, None);
+        let steps = [level, level, key.special];
+        let parts = self.tape.divide(&raised, 2, steps, Kind::Ciphertext);
+        Ok(Cipher { level, scale: context.step(0) * factor, parts })
+    }
+
+    /// Σ a·b, relinearized and rescaled once.
+    fn dot(&mut self, pairs: &[(Reg, Reg)]) -> Result<Cipher> {
+        let mut all = vec![];
+        for (a, b) in pairs {
+            all.push((self.get(*a)?, self.get(*b)?));
+        }
+        let levels = all.iter().flat_map(|(a, b)| [a.level, b.level]);
+        let level = levels.min().unwrap_or(0);
+        let mut sum: Option<Sum> = None;
+        for (a, b) in &all {
+            let [a, b] = [a, b].map(|x| self.tape.down(x, level));
+            let sum = sum.get_or_insert_with(|| Sum::new(level, a.scale * b.scale));
+            sum.add_product(&mut self.tape, &a, &b, false);
+        }
+        let key = self.key(Purpose::Multiply, level)?;
+        let sum = sum.unwrap_or_else(|| Sum::new(level, 1.0));
+        Ok(sum.finish(&mut self.tape, key))
+    }
+
+    /// Whether a ciphertext has the scale of its level, as an encoded plaintext has.
+    fn own_scale(&self, x: &Cipher) -> bool {
+        self.tape.context.scales().get(x.level).is_some_and(|own| same_scale(x.scale, *own))
+    }
+
+    /// A ciphertext and a plaintext that was encoded before, at the lower of their levels; the scale of the plaintext.
+    fn met(
+        &mut self,
+        x: &Cipher,
+        plain: &Plain,
+        (number, slots): (u32, usize),
+    ) -> Result<(Cipher, u64, f64)> {
+        let context = self.tape.context;
+        context.check_encoded(self.program.op(), plain, slots)?;
+        let x = self.tape.down(x, x.level.min(plain.level()));
+        let scale =
+            if x.level == plain.level() { plain.scale() } else { context.scale(x.level)? };
+        let make = || context.limbs_at(plain, x.level);
+        // One that was encoded before has one scale at each level.
+        let at = self.plains.made(number, (x.level, 0.0), make)?;
+        Ok((x, at, scale))
+    }
+
+    fn add_plain(&mut self, x: &Cipher, number: u32, slots: usize) -> Result<Cipher> {
+        let encoded = self.plain.clone().filter(|_| self.own_scale(x));
+        let (x, at) = match encoded {
+            Some(plain) => {
+                let (x, at, _) = self.met(x, &plain, (number, slots))?;
+                (x, at)
+            }
+            None => {
+                let values = &self.program.plaintexts()[number as usize];
+                let how = (x.level, x.scale);
+                (x.clone(), self.plains.encoded(self.tape.context, number, values, how)?)
+            }
+        };
+        let mut sum = Sum::new(x.level, x.scale);
+        sum.add(&x, Factor::One);
+        sum.add_values(Limbs::constant(at));
+        Ok(sum.kept(&mut self.tape))
+    }
+
+    fn multiply_plain(&mut self, x: &Cipher, number: u32, slots: usize) -> Result<Cipher> {
+        let encoded = self.plain.clone().filter(|_| self.own_scale(x));
+        let (x, at, scale) = match encoded {
+            Some(plain) => {
+                let (x, at, own) = self.met(x, &plain, (number, slots))?;
+                let scale = x.scale * own;
+                (x, at, scale)
+            }
+            None => {
+                let context = self.tape.context;
+                let scale = context.scale(x.level - 1)? * context.step(x.level);
+                let values = &self.program.plaintexts()[number as usize];
+                let how = (x.level, scale / x.scale);
+                (x.clone(), self.plains.encoded(context, number, values, how)?, scale)
+            }
+        };
+        let mut sum = Sum::new(x.level, scale);
+        sum.add(&x, Factor::Values(Limbs::constant(at)));
+        Ok(sum.rescale(&mut self.tape))
+    }
+
+    /// The result of an instruction.
+    fn made(&mut self, op: &CkksOp) -> Result<Cipher> {
+        let (info, context) = (*self.program.reg(op.result()), self.tape.context);
+        Ok(match op {
+            CkksOp::Linear { src, map, .. } => {
+                let (x, maps) = (self.get(*src)?, self.maps);
+                self.linear(&x, &maps[*map as usize])?
+            }
+            CkksOp::Polynomial { src, polynomial, .. } => {
+                let x = self.get(*src)?;
+                let p = &self.program.polynomials()[*polynomial as usize];
+                self.polynomials(vec![x], p, info.scale)?.remove(0)
+            }
+            CkksOp::DoubleAngle { src, .. } => {
+                let x = self.get(*src)?;
+                self.doubled_angles(vec![x])?.remove(0)
+            }
+            CkksOp::RaiseModulus { src, .. } => {
+                let factor = (info.scale / context.step(0)).round();
+                let x = self.get(*src)?;
+                self.raise_modulus(&x, info.level, factor)?
+            }
+            CkksOp::Trace { src, dst } => {
+                let x = self.get(*src)?;
+                let by: Vec<i64> = self.program.traced(*dst, *src).map(|by| by as i64).collect();
+                self.folded(x, by)?
+            }
+            CkksOp::Sum { src, size, .. } => {
+                let x = self.get(*src)?;
+                self.folded(x, sum_rotations(*size))?
+            }
+            CkksOp::Multiply { a, b, .. } => {
+                let (a, b) = (self.get(*a)?, self.get(*b)?);
+                let [a, b] = self.tape.aligned(&a, &b);
+                let mut sum = Sum::new(a.level, a.scale * b.scale);
+                sum.add_product(&mut self.tape, &a, &b, false);
+                let key = self.key(Purpose::Multiply, a.level)?;
+                sum.finish(&mut self.tape, key)
+            }
+            CkksOp::Dot { pairs, .. } => self.dot(pairs)?,
+            CkksOp::Conjugate { src, .. } => {
+                let x = self.get(*src)?;
+                let power = 2 * self.tape.degree() as usize - 1;
+                self.images(&x, &[power])?.remove(0)
+            }
+            CkksOp::Rotate { src, .. } => {
+                let x = self.get(*src)?;
+                let power = self.power(op)?;
+                self.images(&x, &[power])?.remove(0)
+            }
+            CkksOp::AddPlain { src, plaintext, .. } => {
+                let x = self.get(*src)?;
+                self.add_plain(&x, *plaintext, info.slots)?
+            }
+            CkksOp::MultiplyPlain { src, plaintext, .. } => {
+                let x = self.get(*src)?;
+                self.multiply_plain(&x, *plaintext, info.slots)?
+            }
+            _ => self.without_key(op)?,
+        })
+    }
+
+    /// The result of an instruction that takes neither a key nor a plaintext.
+    fn without_key(&mut self, op: &CkksOp) -> Result<Cipher> {
+        let (info, context) = (*self.program.reg(op.result()), self.tape.context);
+        let x = self.get(op.sources()[0])?;
+        let tape = &mut self.tape;
+        Ok(match op {
+            CkksOp::MultiplyI { .. } => tape.times(&x, Factor::Imaginary),
+            CkksOp::Negate { .. } => tape.times(&x, Factor::Integer(-1.0)),
+            CkksOp::Add { b, .. } => {
+                let b = self.get(*b)?;
+                self.tape.add(&x, &b, 1.0)
+            }
+            CkksOp::Subtract { b, .. } => {
+                let b = self.get(*b)?;
+                self.tape.add(&x, &b, -1.0)
+            }
+            CkksOp::AddConstant { constant, .. } => {
+                let mut sum = Sum::new(x.level, x.scale);
+                sum.add(&x, Factor::One);
+                sum.add_constant(*constant);
+                sum.kept(tape)
+            }
+            CkksOp::MultiplyConstant { constant, .. } => {
+                let scale = context.scale(x.level - 1)? * context.step(x.level);
+                let mut sum = Sum::new(x.level, scale);
+                sum.add_multiple(tape, &x, *constant);
+                sum.rescale(tape)
+            }
+            CkksOp::WeightedSum { terms, .. } => {
+                let (level, scale) = (info.level, context.scale(info.level)?);
+                let mut sum = Sum::new(level + 1, scale * context.step(level + 1));
+                for (reg, c) in terms {
+                    let x = self.get(*reg)?;
+                    sum.add_multiple(&mut self.tape, &x, *c);
+                }
+                sum.rescale(&mut self.tape)
+            }
+            CkksOp::LevelDown { .. } => {
+                let scale = context.scale(info.level)?;
+                tape.level_down(&x, info.level, scale)
+            }
+            CkksOp::Rescale { .. } => tape.rescale(&x),
+            // Reinterpret, Repeat, Refreshed, Tabulate: the same polynomials.
+            _ => x,
+        })
+    }
+}

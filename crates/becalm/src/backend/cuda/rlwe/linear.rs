@@ -1,0 +1,172 @@
+//! Linear maps of the slots on a device: baby, middle and giant steps as `backend/cpu/rlwe/linear.rs` has them. One kernel takes all baby
+//! steps of one or two middle steps with their diagonals, so that rotated values never reach memory.
+
+use super::arithmetic::{Cipher, Factor, Sum};
+use super::instructions::Recorder;
+use super::key_switch::{Digits, Own};
+use super::keys::{DeviceKey, DeviceMap};
+use super::tape::{Kind, Limbs};
+use crate::Result;
+use crate::cipher::Purpose;
+use crate::ckks::{Steps, power_of_rotation};
+use becalm_cuda::Argument;
+use becalm_cuda::launch::Launch;
+use becalm_cuda::rns::{Baby, Diagonal, GIANTS, Turned};
+use std::collections::BTreeSet;
+
+/// x rotated by a middle step, modulo Q·P: itself, zero from limb `owned` on, and its digits.
+struct Middle {
+    step: usize,
+    own: Limbs,
+    owned: usize,
+    digits: Digits,
+}
+
+impl<'a> Recorder<'a> {
+    /// The map applied to the slots: one level lower.
+    pub fn linear(&mut self, x: &Cipher, map: &DeviceMap) -> Result<Cipher> {
+        let level = map.level;
+        let x = self.tape.lowered(x, level);
+        let x = Cipher { level, ..x };
+        let sums = self.giants(&x, map)?;
+        let Steps { stride, baby, middle, giant, .. } = map.steps;
+        let special = self.tape.context.special();
+        let all = self.tape.context.words(level) + special;
+        let each = |j: usize| sums.part(2 * j as u64);
+        let mut sum = each(giant - 1);
+        for j in (0..giant - 1).rev() {
+            let (key, power) = self.rotation(middle * baby * stride, level)?;
+            let linear = self.tape.divide(&sum.part(1), 1, [level, level, special], Kind::Work);
+            let digits = self.tape.decompose(&linear, 1, level, special);
+            let own = Own { parts: [Some(sum.part(0)), None], count: all, raised: false };
+            sum = self.tape.key_product(&digits, key, &own, power, Some(&each(j)));
+        }
+        let parts = self.tape.divide(&sum, 2, [level, level - 1, special], Kind::Ciphertext);
+        let scale = x.scale * map.scale / self.tape.context.step(level);
+        Ok(Cipher { level: level - 1, scale, parts })
+    }
+
+    /// P·x modulo the words of its level.
+    fn raised(&mut self, x: &Cipher) -> Limbs {
+        let context = self.tape.context;
+        let p = |i: usize| context.special_product(context.special(), i);
+        let mut sum = Sum::new(x.level, x.scale);
+        let residues = context.words_of(x.level, 0).into_iter().map(|i| {
+            let prime = context.ring().word(i).p;
+            crate::math::rns::centred(p(i), prime)
+        });
+        let residues = self.tape.numbers(residues);
+        sum.add(x, Factor::Residues(residues));
+        sum.evaluated(&mut self.tape, Kind::Work)
+    }
+
+    /// u_j for every giant step j, modulo Q·P: [giant step][2][limb][N].
+    fn giants(&mut self, x: &Cipher, map: &DeviceMap) -> Result<Limbs> {
+        let (level, Steps { stride, baby, middle, .. }) = (map.level, map.steps);
+        let (special, count) = (self.tape.context.special(), self.tape.context.words(level));
+        let all = count + special;
+        let sums = self.tape.take(Kind::Work, 2 * map.steps.giant, all);
+        let own = self.raised(x);
+        let digits = self.tape.decompose(&x.parts.part(1), 1, level, special);
+        let mut this = Middle { step: 0, own, owned: count, digits };
+        let mut waiting: Option<Middle> = None;
+        loop {
+            let last = this.step + 1 == middle;
+            let next = match last {
+                true => None,
+                false => {
+                    let (key, power) = self.rotation(baby * stride, level)?;
+                    let own = Own {
+                        parts: [Some(this.own.part(0)), None],
+                        count: this.owned,
+                        raised: false,
+                    };
+                    Some(self.tape.key_product(&this.digits, key, &own, power, None))
+                }
+            };
+            let waits = map.steps.in_pairs() && this.step.is_multiple_of(2) && !last;
+            let step = this.step + 1;
+            if waits {
+                waiting = Some(this);
+            } else {
+                let inputs: Vec<Middle> = waiting.take().into_iter().chain([this]).collect();
+                self.babies(map, &inputs, &sums)?;
+            }
+            let Some(own) = next else { return Ok(sums) };
+            let linear = self.tape.divide(&own.part(1), 1, [level, level, special], Kind::Work);
+            let digits = self.tape.decompose(&linear, 1, level, special);
+            this = Middle { step, own, owned: all, digits };
+        }
+    }
+
+    /// The lists of baby steps: inputs, rotations, and the diagonals of each; and how many rotations there are.
+    fn lists(&mut self, map: &DeviceMap, inputs: &[Middle]) -> Result<([Argument; 3], usize)> {
+        let (level, giant) = (map.level, map.steps.giant);
+        let babies: BTreeSet<usize> = map.diagonals.keys().map(|(_, _, i)| *i).collect();
+        let record = |x: &Middle| Turned {
+            own0: x.own.part(0).at,
+            own1: x.own.part(1).at,
+            lifted: x.digits.lifted.at,
+            values: x.digits.values.at,
+            owned: x.owned as u32,
+            ..Turned::default()
+        };
+        let turned: Vec<u64> = inputs.iter().flat_map(|x| record(x).words()).collect();
+        let (mut rotations, mut diagonals) = (vec![], vec![]);
+        for i in &babies {
+            let mut by = Baby { power: 1, ..Baby::default() };
+            if *i > 0 {
+                let (key, power) = self.rotation(i * map.steps.stride, level)?;
+                let stored = (key.count + key.special) as u32;
+                let (bodies, masks) = (key.bodies(), key.masks());
+                by = Baby { bodies, masks, power: power as u32, stored, unused: 0 };
+            }
+            rotations.extend(by.words());
+            for (x, j) in inputs.iter().flat_map(|x| (0..giant).map(move |j| (x, j))) {
+                let found = map.diagonals.get(&(x.step, j, *i));
+                let one = found.map(|d| Diagonal { at: d.at, tiled: d.tiled.into(), unused: 0 });
+                diagonals.extend(one.unwrap_or_default().words());
+            }
+        }
+        let lists = [turned, rotations, diagonals].map(|w| Argument::Address(self.tape.own(w)));
+        Ok((lists, babies.len()))
+    }
+
+    /// The terms that one or two middle steps add to all u_j.
+    fn babies(&mut self, map: &DeviceMap, inputs: &[Middle], sums: &Limbs) -> Result<()> {
+        let (level, giant) = (map.level, map.steps.giant);
+        let ([turned, rotations, diagonals], babies) = self.lists(map, inputs)?;
+        let limbs = self.tape.key_limbs(&inputs[0].digits, false);
+        let kept = inputs.iter().all(|x| x.step > 0);
+        let all = self.tape.context.words(level) + self.tape.context.special();
+        let number = |x: usize| Argument::U32(x as u32);
+        for first in (0..giant).step_by(GIANTS) {
+            let here = GIANTS.min(giant - first);
+            let arguments = [
+                Argument::Address(sums.part(2 * first as u64).at),
+                turned,
+                rotations,
+                diagonals,
+                limbs,
+                self.tape.tables.words(),
+                number(babies),
+                number(inputs.len()),
+                number(here),
+                number(first),
+                number(giant),
+                number(inputs[0].digits.count),
+                number(all),
+                number(kept.into()),
+            ];
+            let launch = Launch::key_baby(self.tape.log2_n(), all as u32, here as u32);
+            self.tape.launch(launch, arguments);
+        }
+        Ok(())
+    }
+
+    /// The key and the power of X of a rotation by `by` at `level`.
+    fn rotation(&self, by: usize, level: usize) -> Result<(&'a DeviceKey, usize)> {
+        let power = power_of_rotation(by as i64, self.tape.context.params().degree());
+        Ok((self.key(Purpose::Galois(power as u32), level)?, power))
+    }
+}

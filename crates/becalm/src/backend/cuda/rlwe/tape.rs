@@ -1,0 +1,286 @@
+//! Launches as they are recorded: a program is laid down on a device as a list of launches with addresses, and put there as often as it
+//! runs.
+//!
+//! The same code records twice. The first time nothing has an address yet, and only sizes are counted; the second time the memory is
+//! there. Launches run in the order in which they are recorded, so memory that a step gives back serves the steps after it.
+
+use super::super::memory::Space;
+use super::tables::Tables;
+use crate::ckks::Context;
+use becalm_cuda::Argument;
+use becalm_cuda::launch::Launch;
+use becalm_cuda::rns::{Conversion, Epilogue, Job, Target};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// A launch and its arguments.
+pub(super) struct Step {
+    pub launch: Launch,
+    pub arguments: Vec<Argument>,
+}
+
+/// The two kinds of memory of a program: for ciphertexts, which each lane has of its own, and for work, which lanes use by turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Ciphertext,
+    Work,
+}
+
+/// Where the memory of a recording begins.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Bases {
+    pub ciphertexts: u64,
+    pub work: u64,
+    /// Of lists that all lanes share.
+    pub shared: u64,
+    /// Of lists with addresses in them.
+    pub own: u64,
+}
+
+/// Bytes that a recording takes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sizes {
+    pub ciphertexts: u64,
+    pub work: u64,
+    pub shared: u64,
+    pub own: u64,
+}
+
+/// A piece of memory, given back when its last owner is gone.
+pub(super) struct Memory {
+    space: Rc<RefCell<Space>>,
+    offset: u64,
+    bytes: u64,
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.space.borrow_mut().give(self.offset, self.bytes);
+    }
+}
+
+/// Some polynomials in memory, limb after limb.
+#[derive(Clone)]
+pub(super) struct Limbs {
+    /// Its owner; none for constants, which stay.
+    _memory: Option<Rc<Memory>>,
+    /// Address of the first.
+    pub at: u64,
+    /// Doubles from one polynomial to the next.
+    pub stride: u64,
+}
+
+impl Limbs {
+    /// One of the polynomials.
+    pub fn part(&self, k: u64) -> Limbs {
+        Limbs { at: self.at + 8 * k * self.stride, ..self.clone() }
+    }
+
+    /// The same place, with another way to the next polynomial.
+    pub fn every(self, stride: u64) -> Limbs {
+        Limbs { stride, ..self }
+    }
+
+    /// Constants at an address.
+    pub fn constant(at: u64) -> Limbs {
+        Limbs { _memory: None, at, stride: 0 }
+    }
+}
+
+/// What follows a forward transform.
+pub(super) enum Then<'a> {
+    Nothing,
+    /// (x − y)·factor, y a limb of these.
+    Subtract(&'a Limbs),
+    /// x·factor.
+    Scale,
+}
+
+/// Lists of constants that launches read.
+#[derive(Default)]
+pub(super) struct Lists {
+    /// Of all lanes, and where each begins.
+    pub shared: Vec<u64>,
+    known: HashMap<Vec<u64>, u64>,
+    /// Of one lane.
+    pub own: Vec<u64>,
+}
+
+/// A recording.
+pub(super) struct Tape<'a> {
+    pub context: &'a Context,
+    pub tables: &'a Tables,
+    pub bases: Bases,
+    ciphertexts: Rc<RefCell<Space>>,
+    work: Rc<RefCell<Space>>,
+    pub lists: Lists,
+    pub steps: Vec<Step>,
+}
+
+impl<'a> Tape<'a> {
+    /// A recording into memory at `bases`. Lists that lanes share are those of the lane before.
+    pub fn new(context: &'a Context, tables: &'a Tables, bases: Bases, lists: Lists) -> Tape<'a> {
+        let lists = Lists { own: vec![], ..lists };
+        let (ciphertexts, work) = Default::default();
+        Tape { context, tables, bases, ciphertexts, work, lists, steps: vec![] }
+    }
+
+    /// N.
+    pub fn degree(&self) -> u64 {
+        self.context.params().degree() as u64
+    }
+
+    /// Bytes that all recorded launches need.
+    pub fn sizes(&self) -> Sizes {
+        let bytes = |words: &[u64]| (8 * words.len() as u64).next_multiple_of(256).max(256);
+        Sizes {
+            ciphertexts: self.ciphertexts.borrow().peak().max(256),
+            work: self.work.borrow().peak().max(256),
+            shared: bytes(&self.lists.shared),
+            own: bytes(&self.lists.own),
+        }
+    }
+
+    /// Memory for `count` polynomials of `limbs` limbs each.
+    pub fn take(&mut self, kind: Kind, count: usize, limbs: usize) -> Limbs {
+        let (space, base) = match kind {
+            Kind::Ciphertext => (&self.ciphertexts, self.bases.ciphertexts),
+            Kind::Work => (&self.work, self.bases.work),
+        };
+        let stride = limbs as u64 * self.degree();
+        let bytes = 8 * count as u64 * stride;
+        let offset = space.borrow_mut().take(bytes);
+        let memory = Memory { space: space.clone(), offset, bytes };
+        Limbs { _memory: Some(Rc::new(memory)), at: base + offset, stride }
+    }
+
+    /// Words for launches to read, without addresses: lists that are the same are one.
+    pub fn shared(&mut self, words: Vec<u64>) -> u64 {
+        let next = self.lists.shared.len().next_multiple_of(4);
+        let at = match self.lists.known.get(&words) {
+            Some(at) => *at,
+            None => {
+                self.lists.shared.resize(next, 0);
+                self.lists.shared.extend(&words);
+                self.lists.known.insert(words, 8 * next as u64);
+                8 * next as u64
+            }
+        };
+        self.bases.shared + at
+    }
+
+    /// Words with addresses.
+    pub fn own(&mut self, words: impl IntoIterator<Item = u64>) -> u64 {
+        let at = self.lists.own.len().next_multiple_of(4);
+        self.lists.own.resize(at, 0);
+        self.lists.own.extend(words);
+        self.bases.own + 8 * at as u64
+    }
+
+    /// Numbers for launches to read.
+    pub fn numbers(&mut self, numbers: impl IntoIterator<Item = f64>) -> u64 {
+        self.shared(numbers.into_iter().map(f64::to_bits).collect())
+    }
+
+    /// Records a launch.
+    pub fn launch(&mut self, launch: Launch, arguments: impl Into<Vec<Argument>>) {
+        self.steps.push(Step { launch, arguments: arguments.into() });
+    }
+
+    fn jobs(&mut self, jobs: &[Job]) -> Argument {
+        Argument::Address(self.shared(jobs.iter().flat_map(Job::words).collect()))
+    }
+
+    /// Values of `from` to coefficients in `to`, for each of `count` polynomials; each limb times the factor of its job and 1/N.
+    pub fn inverse(&mut self, from: &Limbs, to: &Limbs, jobs: Vec<Job>, count: usize) {
+        let (log2_n, limbs, count) = (self.log2_n(), jobs.len() as u32, count as u32);
+        let (jobs, words) = (self.jobs(&jobs), self.tables.words());
+        let [to, to_stride] = [Argument::Address(to.at), Argument::U64(to.stride)];
+        let [from, from_stride] = [Argument::Address(from.at), Argument::U64(from.stride)];
+        let rows = Launch::intt_rows(log2_n, limbs, count);
+        self.launch(rows, [to, from, jobs, words, to_stride, from_stride]);
+        let columns = Launch::intt_columns(log2_n, limbs, count);
+        self.launch(columns, [to, jobs, words, to_stride]);
+    }
+
+    /// Coefficients in limbs of `at` to values there, for each of `count` polynomials.
+    pub fn forward(&mut self, at: &Limbs, jobs: Vec<Job>, count: usize, then: Then) {
+        let (log2_n, limbs, count) = (self.log2_n(), jobs.len() as u32, count as u32);
+        if limbs == 0 {
+            return;
+        }
+        let (jobs, words) = (self.jobs(&jobs), self.tables.words());
+        let [to, stride] = [Argument::Address(at.at), Argument::U64(at.stride)];
+        let columns = Launch::ntt_columns(log2_n, limbs, count);
+        self.launch(columns, [to, to, jobs, words, stride, stride]);
+        let (y, y_stride, kind) = match then {
+            Then::Nothing => (0, 0, Epilogue::None),
+            Then::Subtract(y) => (y.at, y.stride, Epilogue::Difference),
+            Then::Scale => (0, 0, Epilogue::Product),
+        };
+        let rows = Launch::ntt_rows(log2_n, limbs, count);
+        let [y, y_stride] = [Argument::Address(y), Argument::U64(y_stride)];
+        self.launch(rows, [to, y, jobs, words, stride, y_stride, Argument::U32(kind as u32)]);
+    }
+
+    /// Conversions of coefficients, each with the constants that its record names, for each of `count` polynomials.
+    pub fn convert(&mut self, from: &Limbs, to: &Limbs, all: Conversions, count: usize) {
+        let most = all.conversions.iter().map(|c| c.targets).max().unwrap_or(0);
+        if most == 0 {
+            return;
+        }
+        let conversions = all.conversions.len() as u32;
+        let constants = self.numbers(all.constants);
+        let targets = self.shared(all.targets.iter().flat_map(Target::words).collect());
+        let list = self.shared(all.conversions.iter().flat_map(Conversion::words).collect());
+        let launch = Launch::convert_words(self.log2_n(), &all.conversions, count as u32);
+        let [list, constants, targets] = [list, constants, targets].map(Argument::Address);
+        let strides = [to.stride, from.stride].map(Argument::U64);
+        let [to, from] = [to.at, from.at].map(Argument::Address);
+        let words = self.tables.words();
+        let arguments = [to, from, list, constants, targets, words, strides[0], strides[1]];
+        self.launch(launch, [&arguments[..], &[Argument::U32(conversions)]].concat());
+    }
+
+    pub fn log2_n(&self) -> u32 {
+        self.context.params().log2_degree
+    }
+}
+
+/// Conversions of one launch.
+#[derive(Default)]
+pub(super) struct Conversions {
+    conversions: Vec<Conversion>,
+    constants: Vec<f64>,
+    targets: Vec<Target>,
+}
+
+impl Conversions {
+    /// Adds one from limbs `from` on: 1/d of each source, the most products between two reductions, and for each target its word, its limb,
+    /// a factor for each source and that of the quotient.
+    pub fn push(
+        &mut self,
+        from: usize,
+        inverses: &[f64],
+        terms: usize,
+        targets: impl IntoIterator<Item = (usize, usize, Vec<f64>, f64)>,
+    ) {
+        let (constant, target) = (self.constants.len() as u32, self.targets.len() as u32);
+        self.constants.extend(inverses);
+        for (word, to, factors, quotient) in targets {
+            self.constants.extend(factors);
+            self.constants.push(quotient);
+            self.targets.push(Target { word: word as u32, to: to as u32 });
+        }
+        self.conversions.push(Conversion {
+            sources: inverses.len() as u32,
+            from: from as u32,
+            targets: self.targets.len() as u32 - target,
+            target,
+            terms: terms as u32,
+            constant,
+            unused: 0,
+        });
+    }
+}

@@ -1,0 +1,106 @@
+//! CKKS on emulated GPUs against the CPU, which agrees with the reference (`conformance_ckks.rs`): the least ring that the kernels have is
+//! too large for the reference.
+#![cfg(feature = "cuda")]
+
+mod ckks_cases;
+
+use becalm::backend::{Backend, CkksSetup, Cpu, Cuda, Evaluator};
+use becalm::bootstrap::ckks::{Settings, regular};
+use becalm::cipher::{KeyForm, Rlwe};
+use becalm::ckks::Context;
+use becalm::params::CkksParams;
+use becalm_emulator::Emulated;
+use ckks_cases::{World, at_level, both, compare, message, programs, sets};
+use std::sync::{Arc, LazyLock};
+
+static SETS: LazyLock<Vec<&'static CkksParams>> = LazyLock::new(|| sets(12));
+
+fn cuda(devices: Vec<Emulated>) -> Cuda {
+    Cuda::with_devices(devices.into_iter().map(|d| Arc::new(d) as _).collect()).unwrap()
+}
+
+#[test]
+fn every_instruction_agrees_with_the_cpu() {
+    for (at, params) in SETS.iter().enumerate() {
+        let context = Arc::new(Context::new(params, true).unwrap());
+        for (i, (program, cases)) in programs(&context).into_iter().enumerate() {
+            let world = World::new(params, &program);
+            let (inputs, program) = (world.inputs(&program), Arc::new(program));
+            // Several lanes, and several GPUs, of one program of each set.
+            let lanes = if i == 0 { 2 } else { 1 };
+            let cpu = Cpu::new(2).unwrap();
+            let wanted = world.run(&cpu, &context, &program, &inputs[..lanes]);
+            let mut machines = vec![("one GPU", cuda(vec![Emulated::new(at as u64)]))];
+            if i == 0 {
+                machines.push(("two GPUs", cuda(vec![Emulated::new(2), Emulated::new(3)])));
+            }
+            for (name, gpu) in machines {
+                let got = world.run(&gpu, &context, &program, &inputs[..lanes]);
+                for (got, wanted) in got.iter().zip(&wanted) {
+                    // All that differ, not the first alone.
+                    let each = |k: usize| {
+                        let [got, wanted] = [got, wanted].map(|x| &x[k..=k]);
+                        compare(&world, &program, &cases[k..=k], [got, wanted]).err()
+                    };
+                    let found: Vec<String> = (0..cases.len()).filter_map(each).collect();
+                    assert!(found.is_empty(), "{}, {i}, {name}: {found:?}", params.name);
+                }
+            }
+        }
+    }
+}
+
+/// Keys that are packed or drawn from seeds, and matrices that are encoded when they are brought.
+#[test]
+fn keys_and_matrices_of_every_form_agree_with_the_cpu() {
+    let context = Arc::new(Context::new(SETS[0], true).unwrap());
+    let (program, cases) = at_level(&context, SETS[0].levels).unwrap();
+    let program = Arc::new(program);
+    for form in [KeyForm::Packed, KeyForm::Seeded] {
+        let world = World::of(SETS[0], &program, form);
+        let inputs = world.inputs(&program);
+        let wanted = world.run(&Cpu::new(2).unwrap(), &world.context, &program, &inputs[..1]);
+        let lane: Vec<&Rlwe> = inputs[0].iter().collect();
+        let gpu = cuda(vec![Emulated::new(0)]);
+        let server = Evaluator::new(&gpu, CkksSetup::new(&context, &world.keys).within(0)).unwrap();
+        // The second run records its waves, and the third replays them.
+        for run in 0..3 {
+            let got = server.run(&program, &lane).unwrap();
+            let found = compare(&world, &program, &cases, [&got, &wanted[0]]);
+            assert_eq!(found, Ok(()), "{form:?}, run {run}");
+        }
+    }
+}
+
+/// A bootstrap keeps the values within its claim.
+#[test]
+fn a_bootstrap_keeps_the_values() {
+    let params = CkksParams::named("ckks_toy_12").unwrap();
+    let context = Arc::new(Context::new(params, true).unwrap());
+    let program = regular(&context, &Settings::default()).unwrap();
+    let world = World::new(params, &program);
+    let (inputs, program) = (world.inputs(&program), Arc::new(program));
+    let gpu = cuda(vec![Emulated::new(0)]);
+    let y = world.run(&gpu, &context, &program, &inputs[..1]).remove(0);
+    let got = context.decrypt(&y[0], &world.secret).unwrap();
+    let worst = both(&got, &message(params.slots(), 0.3), |a, b| a - b);
+    let worst = worst.iter().map(|x| x.abs()).fold(0.0, f64::max);
+    let bound = y[0].account().worst;
+    println!("worst slot 2^{:.1}, claimed 2^{:.1}", worst.log2(), bound.log2());
+    assert!(worst < bound, "2^{:.1}, of 2^{:.1}", worst.log2(), bound.log2());
+}
+
+/// What does not fit is refused with its size, before anything is computed.
+#[test]
+fn keys_that_do_not_fit_are_refused() {
+    let context = Arc::new(Context::new(SETS[0], true).unwrap());
+    let (program, _) = at_level(&context, 1).unwrap();
+    let world = World::new(SETS[0], &program);
+    let inputs = world.inputs(&program);
+    let lane: Vec<&Rlwe> = inputs[0].iter().collect();
+    let gpu = cuda(vec![Emulated::new(0).with(|info| info.memory = 4 << 20)]);
+    let server = Evaluator::new(&gpu, CkksSetup::new(&context, &world.keys)).unwrap();
+    let e = server.run(&Arc::new(program), &lane).err().map(|e| e.kind());
+    assert_eq!(e, Some("memory"));
+    assert_eq!(gpu.info().name, "cuda");
+}
