@@ -409,7 +409,7 @@ def test_bad_input_is_refused_with_a_remedy(engine, keys):
             becalm.Unsupported,
             lambda: ToyEngine(use_bootstrap_to_14_levels=True).create_lossy_bootstrap_key(secret),
         ),
-        (becalm.Unsupported, lambda: ToyEngine("gpu")),
+        (becalm.Unsupported, lambda: ToyEngine("tpu")),
         (becalm.Unsupported, lambda: ToyEngine(use_multiparty=True)),
         (
             becalm.BadInput,

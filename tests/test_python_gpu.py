@@ -285,7 +285,7 @@ for device in ("cuda", "auto"):
     x = secret.encrypt([0.5, -0.25, 0.125, 1.0], level=1)
     y = np.roll(x * x, -1)
     assert np.allclose(secret.decrypt(y)[:3], [0.0625, 0.015625, 1.0], atol=1e-4)
-    fresh = server.bootstrap(server.level_down(x, 0))
+    fresh = server.bootstrap(x.level_down(0))
     assert np.allclose(secret.decrypt(fresh)[:4], [0.5, -0.25, 0.125, 1.0], atol=1e-3)
     assert "cuda" in repr(server), repr(server)
 engine = desilo.ToyEngine(mode="gpu", max_level=3)

@@ -108,9 +108,9 @@ def test_costs_are_known_before():
 def test_forms_agree_and_a_cpu_takes_the_fewest_bootstraps(toy, monkeypatch):
     ran, results = [], becalm.Server._results
 
-    def watched(self, program, *rest):
+    def watched(self, op, program, *rest):
         ran.append(program.cost.depth)
-        return results(self, program, *rest)
+        return results(self, op, program, *rest)
 
     monkeypatch.setattr(becalm.Server, "_results", watched)
     x, y = (becalm.uint(64).encrypt(toy.secret, v).on(toy.server) for v in (2**64 - 3, 5))

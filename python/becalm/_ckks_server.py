@@ -465,7 +465,8 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
 
     def __repr__(self) -> str:
         kinds = ", ".join(self.kinds) or "no"
-        return f"<becalm.ckks.Server for key {self.key_id} of {self._plan.name}, {kinds} bootstrap>"
+        what = f"{self.key_id} of {self._plan.name}, {kinds} bootstrap"
+        return f"<becalm.ckks.Server for key {what}, on {self._context.backend}>"
 
     def __reduce__(self) -> NoReturn:
         remedy = "save() the keys to a file and load_server() them there"

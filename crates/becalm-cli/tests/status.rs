@@ -147,7 +147,7 @@ const WRONG: &[(u8, &str)] = &[
     (2, "bench --device reference"),
     (2, "bench --device abacus"),
     (2, "bench --device auto"),
-    (2, "bench ckks --device cuda"),
+    (2, "bench ckks --device tpu"),
     (2, "bench ckks --params ckks_toy_12"),
     (2, "bench ckks --tables nonsense"),
     (2, "bench --tables"),

@@ -109,7 +109,7 @@ fn kernels_fit_every_gpu() {
     }
 }
 
-/// The kernels of transforms of CKKS, four blocks of which are on a multiprocessor.
+/// The kernels of transforms of CKKS, three blocks of which are on a multiprocessor.
 const TRANSFORMS: [&str; 4] =
     ["becalm_ntt_columns", "becalm_ntt_rows", "becalm_intt_rows", "becalm_intt_columns"];
 
@@ -128,7 +128,7 @@ fn kernels_of_ckks_fit_every_gpu() {
                 assert!(number(kernel, "spills") <= most, "{what} spills");
                 assert_eq!(number(kernel, "shared"), 0, "{what}");
                 if TRANSFORMS.contains(name) {
-                    assert!(number(kernel, "registers") <= 64, "{what}");
+                    assert!(number(kernel, "registers") <= 80, "{what}");
                 }
             }
         }

@@ -66,8 +66,9 @@ fn why(e: &Error) -> String {
 }
 
 impl Backend for Auto {
+    /// The machine that it takes first.
     fn info(&self) -> Info {
-        self.cpu.info()
+        self.gpu.as_ref().map_or_else(|_| self.cpu.info(), Cuda::info)
     }
 
     fn tfhe(&self) -> Option<&dyn Runs<Tfhe>> {
