@@ -66,11 +66,15 @@ class Machine:
     shared: int
     clusters: bool
     doubles: bool
+    #: Multiply-adds of bytes in tensor cores, a clock and multiprocessor.
+    bytes: int
 
 
-H100 = Machine("H100 SXM", "sm_90a", 132, 1.98, 3.35e12, 50 << 20, 227 << 10, True, True)
-RTX_4090 = Machine("RTX 4090", "sm_80", 128, 2.52, 1.008e12, 72 << 20, 99 << 10, False, False)
-RTX_5090 = Machine("RTX 5090", "sm_120a", 170, 2.41, 1.792e12, 96 << 20, 99 << 10, True, False)
+H100 = Machine("H100 SXM", "sm_90a", 132, 1.98, 3.35e12, 50 << 20, 227 << 10, True, True, 4096)
+RTX_4090 = Machine("RTX 4090", "sm_80", 128, 2.52, 1.008e12, 72 << 20, 99 << 10, False, False, 1024)
+RTX_5090 = Machine(
+    "RTX 5090", "sm_120a", 170, 2.41, 1.792e12, 96 << 20, 99 << 10, True, False, 1024
+)
 
 
 class Ring:
@@ -83,7 +87,10 @@ class Ring:
         self.group = int(name.split("multi_bit_")[1][0]) if "multi_bit" in name else 1
         self.ggsws = (1 << self.group) - 1 if self.group > 1 else 0
         self.k, self.size = p.glwe_dimension, p.polynomial_size
-        (base, self.level), (_, self.ks_level) = p.pbs_gadget, p.ks_gadget
+        (base, self.level), (ks_base, ks_level) = p.pbs_gadget, p.ks_gadget
+        # Whole steps of 32 rows, 8 columns; a digit of more than 7 bits has several rows.
+        rows = self.k * self.size * ks_level * math.ceil(ks_base / 7)
+        self.switch_words = math.ceil(rows / 32) * 32 * math.ceil((self.n + 1) / 8) * 8
         self.columns, self.steps = self.k + 1, self.n // self.group
         self.word = p.ks_modulus_log2
         exact = not machine.doubles
@@ -117,14 +124,13 @@ class Ring:
 
     @property
     def switch_key(self) -> int:
-        """Bytes of the key switch's matrix: rows of whole 4 words."""
-        return self.k * self.size * self.ks_level * ((self.n + 4) // 4 * 4) * self.word // 8
+        """Bytes of the key switch's matrix."""
+        return self.switch_words * self.word // 8
 
     @property
     def switch_clocks(self) -> float:
-        """Clocks of a multiprocessor for a key switch: three products of 32 bits for 64."""
-        products = self.k * self.size * self.ks_level * (self.n + 1)
-        return products * (1 if self.word == 32 else 3) / 64
+        """Clocks of a multiprocessor for a key switch: a product for each byte of the key."""
+        return self.switch_key / self.machine.bytes
 
     @property
     def tile(self) -> int:

@@ -130,19 +130,19 @@ __device__ __forceinline__ void rotate_polynomials(Coefficient* acc, const ToRin
   for (u32 step = 0; step < steps; step++) {
     split_five(z, [](int i) { return outer_factors[i]; });
     UNROLL for (int r = 0; r < 32; r++) box[r * 32 + (t ^ (r & 7))] = z[r];
-    if (!planted<33>()) __syncwarp();
+    if (!planted<31>()) __syncwarp();
     UNROLL for (int r = 0; r < 32; r++) z[r] = box[t * 32 + (r ^ (t & 7))];
-    if (!planted<34>()) __syncwarp();
+    if (!planted<32>()) __syncwarp();
     split_five(z, [&](int i) { return factors[i * 32 + t]; });
     UNROLL for (int r = 0; r < 32; r++) box[r * 32 + t] = z[r];
     const u32 unit = step * from.units + job / UNIT_JOBS;
-    if (t == 0 && !planted<35>()) acquire_flag(from.made + unit, TILES);
+    if (t == 0 && !planted<33>()) acquire_flag(from.made + unit, TILES);
     __syncwarp();
     const Value* const records = from.ring + (u64(slot) * UNIT_JOBS + job % UNIT_JOBS) * BUNDLE_VALUES + t * 4;
     slot = slot + from.units < from.slots ? slot + from.units : slot + from.units - from.slots;
     Quarter quarters[2];
     quarters[0].load(records, 0, at);
-    if (!planted<36>()) named_barrier(1 + warp / 2, 64);
+    if (!planted<34>()) named_barrier(1 + warp / 2, 64);
     UNROLL for (int n = 0; n < 8; n++) {
       if (n < 7) quarters[(n + 1) & 1].load(records, n + 1, at);
       UNROLL for (int q = 0; q < 4; q++) {
@@ -154,10 +154,10 @@ __device__ __forceinline__ void rotate_polynomials(Coefficient* acc, const ToRin
     // The last products are in the sum, times 0: the bundle was read before its slot is free.
     const u32 last_used = low_word(z[28].x) ^ low_word(z[29].x) ^ low_word(z[30].x) ^ low_word(z[31].x);
     if (t == 0) count_flag(from.read + unit, 1 + (last_used & never));
-    if (!planted<37>()) named_barrier(1 + warp / 2, 64);
+    if (!planted<35>()) named_barrier(1 + warp / 2, 64);
     join_five<true>(z, [](int i) { return inner_factors_back[i]; });
     UNROLL for (int r = 0; r < 32; r++) box[t * 32 + (r ^ (t & 7))] = z[r];
-    if (!planted<38>()) __syncwarp();
+    if (!planted<36>()) __syncwarp();
     UNROLL for (int r = 0; r < 32; r++) z[r] = box[r * 32 + (t ^ (r & 7))];
     // Each lane has read the places that it writes first in the next step.
     join_five<false>(z, [&](int i) { return factors[WarpsLayout::BACK + i * 32 + t]; });

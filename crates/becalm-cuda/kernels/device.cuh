@@ -40,6 +40,13 @@ __device__ __forceinline__ void multiply_8x8x4(double& d0, double& d1, double a,
       : "+d"(d0), "+d"(d1)
       : "d"(a), "d"(b));
 }
+/// d += a·b, signed bytes times unsigned ones, 16×32 times 32×8: lane 4g + q has rows g and g + 8 of a and column g of b, of each the
+/// bytes 4q to 4q + 3 (a: x, y; b: b0) and 4q + 16 to 4q + 19 (a: z, w; b: b1), and d[g][2q], d[g][2q + 1], d[g + 8][2q], d[g + 8][2q + 1].
+__device__ __forceinline__ void multiply_16x8x32(int* d, uint4 a, u32 b0, u32 b1) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+}
 /// 16 bytes from global to shared memory, there when `await_copies` of this thread has returned.
 __device__ __forceinline__ void copy_async(double2* to, const double2* from) {
   const u32 at = u32(__cvta_generic_to_shared(to));

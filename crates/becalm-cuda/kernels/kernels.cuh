@@ -112,18 +112,19 @@ KERNEL void __launch_bounds__(STREAM_THREADS, 1)
 }
 #endif
 
-KERNEL void __launch_bounds__(256) becalm_key_switch_start(u64* const* outputs, const u64* const* inputs, KeySwitchShape shape) {
-  key_switch_start(outputs, inputs, shape);
+KERNEL void __launch_bounds__(256)
+    becalm_key_switch_start(u64* const* outputs, const u64* const* inputs, uint4* digits, KeySwitchShape shape, u32 jobs) {
+  key_switch_start(outputs, inputs, digits, shape, jobs);
 }
 
-KERNEL void __launch_bounds__(KEY_SWITCH_COLUMNS)
-    becalm_key_switch_32(u64* const* outputs, const u64* const* inputs, const u32* key, KeySwitchShape shape, u32 jobs) {
-  key_switch_add<u32>(outputs, inputs, key, shape, jobs);
+KERNEL void __launch_bounds__(KEY_SWITCH_WARPS * 32, 4)
+    becalm_key_switch_32(u64* const* outputs, const uint4* digits, const uint4* key, KeySwitchShape shape, u32 jobs, u32 slices) {
+  key_switch_add<4>(outputs, digits, key, shape, jobs, slices);
 }
 
-KERNEL void __launch_bounds__(KEY_SWITCH_COLUMNS)
-    becalm_key_switch_64(u64* const* outputs, const u64* const* inputs, const u64* key, KeySwitchShape shape, u32 jobs) {
-  key_switch_add<u64>(outputs, inputs, key, shape, jobs);
+KERNEL void __launch_bounds__(KEY_SWITCH_WARPS * 32, 4)
+    becalm_key_switch_64(u64* const* outputs, const uint4* digits, const uint4* key, KeySwitchShape shape, u32 jobs, u32 slices) {
+  key_switch_add<8>(outputs, digits, key, shape, jobs, slices);
 }
 
 KERNEL void __launch_bounds__(MODULUS_SWITCH_THREADS)

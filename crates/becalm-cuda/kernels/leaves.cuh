@@ -118,8 +118,8 @@ __device__ __forceinline__ void fetch_bundles(Value* block, const LeavesBarriers
   Turn<Layout::STAGES> turn;
   LOOP
   for (u32 step = 0; step < steps; step++, from += BUNDLE_VALUES, flag += 4, turn.next()) {
-    if (turn.round > 0 && !planted<22>()) mbarrier_wait(&barriers.empty[turn.stage], (turn.round - 1) & 1);
-    if (!planted<23>()) await_flag(flag, QUARTER_TILES);
+    if (turn.round > 0 && !planted<20>()) mbarrier_wait(&barriers.empty[turn.stage], (turn.round - 1) & 1);
+    if (!planted<21>()) await_flag(flag, QUARTER_TILES);
     async_fence();
     mbarrier_expect(&barriers.full[turn.stage], Layout::PIECE_BYTES);
     bulk_copy(block + Layout::RING_AT + turn.stage * Layout::PIECE, from, Layout::PIECE_BYTES, &barriers.full[turn.stage]);
@@ -133,7 +133,7 @@ __device__ __forceinline__ void send(const Value* z, const Remote* to, const Rem
 /// Waits for what the cluster sends, and takes four values. One place is enough for all steps: a block sends the next values after
 /// it has had everybody's answer to these, when everybody has read them. Bytes may come before they are expected.
 __device__ __forceinline__ void receive(Value* z, const Value* from, int distance, u64* barrier, u32 bytes, u32 step) {
-  if (!planted<19>()) mbarrier_wait(barrier, step & 1);
+  if (!planted<17>()) mbarrier_wait(barrier, step & 1);
   UNROLL for (int q = 0; q < 4; q++) z[q] = from[distance * q];
   if (threadIdx.x == 0) mbarrier_expect(barrier, bytes);
 }
@@ -148,7 +148,7 @@ __device__ __forceinline__ u32 settled(u32 x) { return __shfl_xor_sync(~0u, x, 0
 /// Exchanges inside a warp. A lane writes what it has read last, so one barrier is enough.
 __device__ __forceinline__ void exchange_in_warp(Value* z, Value* const* to, Value* const* from) {
   UNROLL for (int q = 0; q < 4; q++) *to[q] = z[q];
-  if (!planted<18>()) __syncwarp();
+  if (!planted<16>()) __syncwarp();
   UNROLL for (int q = 0; q < 4; q++) z[q] = *from[q];
 }
 
@@ -252,9 +252,9 @@ struct InnerLeaves {
 template <int BLOCKS>
 __device__ __forceinline__ void take_bundle(Value* own, Value* other, const InnerLeaves& leaves, const Value* part,
                                             const LeavesBarriers<BLOCKS>& barriers, Turn<LeavesLayout<BLOCKS>::STAGES>& turn) {
-  if (!planted<20>()) mbarrier_wait(&barriers.full[turn.stage], turn.round & 1);
+  if (!planted<18>()) mbarrier_wait(&barriers.full[turn.stage], turn.round & 1);
   leaves.take(own, other, part + turn.stage * LeavesLayout<BLOCKS>::PIECE);
-  if (!planted<21>()) __syncwarp();
+  if (!planted<19>()) __syncwarp();
   if (threadIdx.x % 32 == 0) mbarrier_arrive(&barriers.empty[turn.stage]);
   turn.next();
 }
@@ -335,13 +335,13 @@ __device__ __forceinline__ void rotate_by_warps(const Accumulators& acc, Value* 
     receive(z, first, 64, barriers.first, Layout::ARRIVING, step);
     split<2>(z, down);
     UNROLL for (int q = 0; q < 4; q++) shared[128 * q] = z[q];
-    if (!planted<24>()) named_barrier(1, Layout::WORKERS);
+    if (!planted<22>()) named_barrier(1, Layout::WORKERS);
     UNROLL for (int q = 0; q < 4; q++) z[q] = *leaves.of64[q];
     leaves.forward(z);
     leaves.multiply(z, own, other);
     leaves.back(z);
     UNROLL for (int q = 0; q < 4; q++) *leaves.of64[q] = z[q];
-    if (!planted<25>()) named_barrier(1, Layout::WORKERS);
+    if (!planted<23>()) named_barrier(1, Layout::WORKERS);
     UNROLL for (int q = 0; q < 4; q++) z[q] = shared[128 * q];
     join<2>(z, up);
     UNROLL for (int q = 0; q < 4; q++) store_remote(to[q] + SECOND, z[q], to_barriers[q] + sizeof(u64));
@@ -363,7 +363,7 @@ __device__ __forceinline__ void rotate_leaves(const Accumulators& acc, const Val
   __syncwarp();
   // Nobody sends before every block counts.
   cluster_arrive();
-  if (!planted<26>()) cluster_wait();
+  if (!planted<24>()) cluster_wait();
   if (threadIdx.x >= Layout::WORKERS) {
     if constexpr (BLOCKS == 4) shrink_registers<32>();
     if (threadIdx.x == Layout::WORKERS) fetch_bundles<BLOCKS>(block, barriers, bundles, job_stride, flags, steps);
@@ -465,12 +465,12 @@ __device__ __forceinline__ void make_bundles_in_order(Value* bundles, u32* flags
   for (u32 n = 0; work < all; n++, work += warps) {
     const u32 step = work / TILES, tile = work % TILES, stage = n & 1;
     put_factors(factors, tile, exponents + step * GGSWS, lane, table);
-    if (!planted<27>()) __syncwarp();
-    if (!planted<28>()) mbarrier_wait(&full[stage], n >> 1 & 1);
+    if (!planted<25>()) __syncwarp();
+    if (!planted<26>()) mbarrier_wait(&full[stage], n >> 1 & 1);
     const Value sum = sum_of_products(tiles + stage * TILE_VALUES, factors, leaf, polynomial);
     bundles[u64(step) * BUNDLE_VALUES + bundle_place(tile, leaf, polynomial)] = sum;
     // All have read the tile and the factors, and have stored.
-    if (!planted<29>()) __syncwarp();
+    if (!planted<27>()) __syncwarp();
     if (lane == 0) {
       fetch(work + 2 * warps, stage);
       raise_flag(&flags[flag_at(0, steps, step, tile / QUARTER_TILES)], 1);

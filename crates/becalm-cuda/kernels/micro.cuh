@@ -74,7 +74,7 @@ __device__ __forceinline__ void micro_remote(u64* out, u32* last, u32 rounds) {
   u32* const chain = shared_memory<u32>();
   for (u32 i = threadIdx.x; i < CHAIN; i += blockDim.x) chain[i] = (5 * i + 1) % CHAIN;
   cluster_arrive();
-  if (!planted<16>()) cluster_wait();
+  if (!planted<8>()) cluster_wait();
   timed(out, [&] {
     if (threadIdx.x > 0) return;
     const u32* const theirs = map_shared(chain, cluster_rank() ^ 1);
@@ -83,8 +83,8 @@ __device__ __forceinline__ void micro_remote(u64* out, u32* last, u32 rounds) {
     for (u32 round = 0; round < rounds; round++) at = theirs[at];
     last[blockIdx.x] = at;
   });
-  if (planted<16>()) cluster_wait();
+  if (planted<8>()) cluster_wait();
   // No block leaves while its chain is followed.
   cluster_arrive();
-  if (!planted<17>()) cluster_wait();
+  if (!planted<11>()) cluster_wait();
 }

@@ -167,12 +167,12 @@ __device__ __forceinline__ void make_bundles_ahead(const Value* key, const u64* 
   for (u32 piece = 0; piece < pieces; piece++) {
     const u32 stage = piece % STAGES, step = piece / chunks, chunk = piece % chunks, here = tiles_of(chunk), ahead = piece + STAGES - 1;
     if (leader && ahead < pieces) {
-      if (ahead >= STAGES && !planted<30>()) mbarrier_wait(&empty[ahead % STAGES], (ahead / STAGES + 1) & 1);
+      if (ahead >= STAGES && !planted<28>()) mbarrier_wait(&empty[ahead % STAGES], (ahead / STAGES + 1) & 1);
       fetch(ahead);
     }
     __syncwarp();
     // A warp without a unit of this piece waits too: if it went on and came to the stage again, it would arrive in another's place.
-    if (!planted<31>()) mbarrier_wait(&full[stage], piece / STAGES & 1);
+    if (!planted<29>()) mbarrier_wait(&full[stage], piece / STAGES & 1);
     LOOP
     for (; offset < here * groups; offset += WARPS) {
       const u32 local = offset % here, tile = first + chunk * STAGE_TILES + local, unit = offset / here * TOGETHER;
@@ -191,7 +191,7 @@ __device__ __forceinline__ void make_bundles_ahead(const Value* key, const u64* 
       multiply_tile<TOGETHER>(c, reinterpret_cast<const double*>(values), exponents, roots, turn, lane);
       // The stores of the unit before have arrived meanwhile.
       if (!To::AT_ONCE) tell();
-      if (lane == 0 && !planted<32>()) {
+      if (lane == 0 && !planted<30>()) {
         UNROLL for (int u = 0; u < TOGETHER; u++) {
           if (u < int(count)) to.await_room(number + u);
         }

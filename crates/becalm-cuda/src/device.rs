@@ -5,7 +5,8 @@
 
 use crate::gpu::DeviceInfo;
 use crate::kernels::Kernels;
-use crate::launch::{KeySwitch, Launch};
+use crate::key_switch::KeySwitch;
+use crate::launch::Launch;
 
 /// A refusal by a device.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! The launches of the kernels: which grid, block, cluster and shared memory each wants. Arguments are in the kernels' order.
 
 use crate::gpu::DeviceInfo;
+use crate::key_switch::{KEY_SWITCH_WARPS, KeySwitch};
 use crate::rings::Ring;
 
 /// The shape of one launch.
@@ -29,28 +30,6 @@ pub enum Path {
     Block,
     /// A block for two ciphertexts.
     Pair,
-}
-
-/// The shape of `kernels/key_switch.cuh`, as it lies in memory.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeySwitch {
-    /// k·N, mask elements of the inputs.
-    pub input_dimension: u32,
-    /// n, mask elements of the outputs.
-    pub output_dimension: u32,
-    /// w, bodies of both.
-    pub bodies: u32,
-    /// Elements at the beginning of the mask that stay as they are.
-    pub shared: u32,
-    /// log2 of the gadget's base.
-    pub base_log: u32,
-    /// The gadget's levels.
-    pub level: u32,
-    /// Words from one row of the key to the next.
-    pub stride: u32,
-    /// Bits of a word of the key: 32, the upper half of a torus element, or 64.
-    pub word: u32,
 }
 
 /// The operation of `kernels/linear.cuh`.
@@ -109,11 +88,6 @@ pub const THREADS: u32 = 1024;
 pub const CLUSTER: u32 = 8;
 /// Blocks of a cluster that a GPU with clusters may have, if the function was told to: an H100 has them.
 pub const LARGE_CLUSTER: u32 = 16;
-/// Key switches of one launch at most: they are the second dimension of its grid.
-pub const KEY_SWITCHES: usize = (GRID[1] * KEY_SWITCH_JOBS) as usize;
-
-/// Ciphertexts for which a key switch reads a word of its key once.
-pub const KEY_SWITCH_JOBS: u32 = 8;
 /// Bytes of shared memory of a block of [`Launch::rotate_batch`]: eight exchanges of a polynomial, digits, factors.
 pub const BATCH_SHARED: u32 = 229_376;
 /// Ciphertexts of a block that rotates in [`Launch::rotate_batch`].
@@ -272,17 +246,17 @@ impl Launch {
         Launch { cluster: 2, ..Launch::of("becalm_micro_remote", [2, 1, 1], 128, 1024) }
     }
 
-    /// outputs, inputs, shape.
-    pub fn key_switch_start(jobs: u32) -> Self {
-        Launch::of("becalm_key_switch_start", [jobs, 1, 1], 256, 0)
+    /// outputs, inputs, room for [`KeySwitch::digit_bytes`], shape, jobs.
+    pub fn key_switch_start(shape: &KeySwitch, jobs: u32) -> Self {
+        let parts = shape.steps().div_ceil(8).clamp(1, 64);
+        Launch::of("becalm_key_switch_start", [jobs.div_ceil(16), parts, 1], 256, 0)
     }
 
-    /// outputs, inputs, key, shape, jobs; after [`Launch::key_switch_start`]. `slices`: into how many pieces the rows are cut.
+    /// outputs, digits, key, shape, jobs, slices; after [`Launch::key_switch_start`]. `slices`: [`KeySwitch::slices`].
     pub fn key_switch(shape: &KeySwitch, jobs: u32, slices: u32) -> Self {
         let kernel = if shape.word == 32 { "becalm_key_switch_32" } else { "becalm_key_switch_64" };
-        let columns = (shape.output_dimension + shape.bodies).div_ceil(128);
-        let grid = [columns, jobs.div_ceil(KEY_SWITCH_JOBS), slices.max(1)];
-        Launch::of(kernel, grid, 128, 512 * shape.level)
+        let blocks = (shape.warps(jobs) * slices).div_ceil(KEY_SWITCH_WARPS);
+        Launch::of(kernel, [blocks, 1, 1], 32 * KEY_SWITCH_WARPS, 0)
     }
 
     /// exponents, inputs, dimension, centered, packed exponents, their stride or 0 for none, flags, how many.
@@ -359,14 +333,12 @@ mod tests {
             shared: 0,
             base_log: 3,
             level: 5,
-            stride: 924,
+            parts: 1,
             word: 32,
         };
-        let most = KEY_SWITCHES as u32;
-        assert_eq!(most, 524_280);
+        let most = 1 << 20;
         assert_eq!(Launch::key_switch(&shape, most, 1).check(&DeviceInfo::h100()), Ok(()));
-        let many = Launch::key_switch(&shape, most + 1, 1).check(&DeviceInfo::h100());
-        assert!(many.is_err_and(|e| e.contains("65535")));
+        assert_eq!(Launch::key_switch_start(&shape, most).check(&DeviceInfo::h100()), Ok(()));
         let good = Launch { cluster: 2, ..Launch::of("kernel", [GRID[0] - 1, 1, 1], 1024, 0) };
         assert_eq!(good.check(&DeviceInfo::h100()), Ok(()));
         let large = Launch { cluster: LARGE_CLUSTER, grid: [32, 1, 1], ..good };

@@ -8,6 +8,7 @@ mod device;
 mod gpu;
 mod images;
 mod kernels;
+pub mod key_switch;
 pub mod launch;
 mod rings;
 pub mod rns;

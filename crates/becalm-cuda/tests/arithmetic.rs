@@ -8,7 +8,8 @@ use becalm::math::simd::Level;
 use becalm::params::{ModulusSwitch, Rotation};
 use becalm::tfhe::key_switch::{KeySwitchKey, KeySwitchScratch, KeySwitchShape};
 use becalm::tfhe::modulus_switch::modulus_switch;
-use becalm_cuda::launch::{KeySwitch, Launch, LinearOp, LinearTerm};
+use becalm_cuda::key_switch::KeySwitch;
+use becalm_cuda::launch::{Launch, LinearOp, LinearTerm};
 use becalm_cuda::{Arithmetic, RINGS, Ring, TEST_RINGS};
 use harness::Device;
 use proptest::prelude::*;
@@ -140,8 +141,6 @@ fn check_key_switch(shape: KeySwitchShape, batch: usize, slices: u32, seed: u64)
     let cpu = KeySwitchKey::new(shape, Level::best(), fill).unwrap();
     let mut wanted = vec![0; batch * columns];
     cpu.apply(&input, &mut wanted, &mut KeySwitchScratch::new()).unwrap();
-    // Rows of the device's key begin at multiples of 4 words.
-    let stride = columns.next_multiple_of(4);
     let device_shape = KeySwitch {
         input_dimension: shape.input_dimension as u32,
         output_dimension: shape.output_dimension as u32,
@@ -149,20 +148,11 @@ fn check_key_switch(shape: KeySwitchShape, batch: usize, slices: u32, seed: u64)
         shared: shape.shared as u32,
         base_log: shape.gadget.base_log,
         level: shape.gadget.level,
-        stride: stride as u32,
+        parts: KeySwitch::parts(shape.gadget.base_log),
         word: shape.modulus_log2,
     };
-    let padded: Vec<u64> = key
-        .chunks(columns)
-        .flat_map(|row| row.iter().copied().chain(std::iter::repeat_n(99 << 32, stride - columns)))
-        .collect();
     let device = Device { seed, ..Device::new(any_ring(shape.modulus)) };
-    let got = if shape.modulus_log2 == 32 {
-        let upper: Vec<u32> = padded.iter().map(|x| (x >> 32) as u32).collect();
-        device.key_switch(device_shape, &upper, &input, slices)
-    } else {
-        device.key_switch(device_shape, &padded, &input, slices)
-    };
+    let got = device.key_switch(device_shape, shape.modulus, &key, &input, slices);
     assert!(got == wanted, "{shape:?} batch {batch} slices {slices}");
 }
 
@@ -181,7 +171,7 @@ proptest! {
         base_log in 1u32..=9,
         level in 1u32..=9,
         (modulus, modulus_log2) in prop::sample::select(MODULI),
-        batch in 1usize..=19,
+        batch in 1usize..=70,
         slices in 1u32..=7,
         seed in 0u64..1000,
     ) {
@@ -194,10 +184,19 @@ proptest! {
     }
 }
 
-/// More slices than rows, and digits that fill the word.
+/// More slices than rows, digits that fill the word, and digits of one and two parts.
 #[test]
 fn key_switches_at_the_edges() {
-    for (base_log, level, modulus_log2) in [(8, 8, 64), (8, 4, 32), (1, 32, 32), (4, 4, 32)] {
+    for (base_log, level, modulus_log2) in [
+        (8, 8, 64),
+        (8, 4, 32),
+        (1, 32, 32),
+        (4, 4, 32),
+        (7, 4, 32),
+        (7, 9, 64),
+        (9, 7, 64),
+        (9, 3, 32),
+    ] {
         let shape = KeySwitchShape {
             input_dimension: 20,
             output_dimension: 130,

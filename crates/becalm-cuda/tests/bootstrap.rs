@@ -15,7 +15,8 @@ use becalm::math::simd::Level;
 use becalm::params::{ModulusSwitch, Order, Rotation, TfheParams};
 use becalm::tfhe::Table;
 use becalm::tfhe::noise::NoiseReport;
-use becalm_cuda::launch::{KeySwitch, Launch, Path};
+use becalm_cuda::key_switch::KeySwitch;
+use becalm_cuda::launch::{Launch, Path};
 use becalm_cuda::{Arithmetic, RINGS, Ring, TEST_RINGS};
 use full::full;
 use harness::Device;
@@ -62,14 +63,10 @@ impl Keys {
             shared: p.shared_dimension() as u32,
             base_log: p.ks.base_log,
             level: p.ks.level,
-            stride: (p.lwe_dimension + p.slots) as u32,
+            parts: KeySwitch::parts(p.ks.base_log),
             word: p.ks_modulus_log2,
         };
-        if shape.word == 64 {
-            return self.device.key_switch(shape, &self.switching, input, 5);
-        }
-        let upper: Vec<u32> = self.switching.iter().map(|x| (x >> 32) as u32).collect();
-        self.device.key_switch(shape, &upper, input, 5)
+        self.device.key_switch(shape, p.modulus, &self.switching, input, 5)
     }
 
     /// Phases of ciphertexts under the big key, `[ciphertext][slot]`.

@@ -273,6 +273,21 @@ EMULATOR_INTERNAL inline void multiply_16x8x4(double* d, double a0, double a1, d
   multiply_8x8x4(d[0], d[1], a0, b);
   multiply_8x8x4(d[2], d[3], a1, b);
 }
+/// Lane 4g + q has the bytes 4q and 4q + 16 and the three behind each: of a's rows g (x, z) and g + 8 (y, w), of b's column g (b0, b1);
+/// and d[g][2q], d[g][2q + 1], d[g + 8][2q] and d[g + 8][2q + 1].
+EMULATOR_INTERNAL inline void multiply_16x8x32(int* d, uint4 a, unsigned b0, unsigned b1) {
+  const unsigned lane = emulator::current->thread % 32, g = lane / 4, q = lane % 4;
+  int8_t rows[2][32];
+  uint8_t columns[2][32];
+  memcpy(rows[0], emulator::exchange(uint64_t(a.z) << 32 | a.x) + 4 * g, 32);
+  memcpy(rows[1], emulator::exchange(uint64_t(a.w) << 32 | a.y) + 4 * g, 32);
+  memcpy(columns, emulator::exchange(uint64_t(b1) << 32 | b0) + 8 * q, 64);
+  for (unsigned i = 0; i < 4; i++) {
+    int sum = 0;
+    for (unsigned k = 0; k < 32; k++) sum += rows[i / 2][k] * columns[i % 2][k];
+    d[i] = int(unsigned(d[i]) + unsigned(sum));
+  }
+}
 /// Copied when it is waited for, at the latest when the thread is done: whoever reads before sees that.
 inline void copy_async(double2* to, const double2* from) { emulator::begin_copy(to, from); }
 inline void await_first_copies(unsigned count) {

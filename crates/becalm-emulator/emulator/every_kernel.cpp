@@ -52,19 +52,22 @@ void switches() {
   const auto inputs = rows<const u64>(cts, jobs);
   launch("modulus_switch", dim3(jobs), MODULUS_SWITCH_THREADS, 1, 128,
          [&] { becalm_modulus_switch(exponents.data(), inputs.data(), dimension, 1, nullptr, 0, nullptr, 0); });
-  const KeySwitchShape shape{36, 140, 1, 0, 4, 2, 144, 64};
-  const auto in = words(9 * 37), key = words(36 * 2 * 144);
-  std::vector<u64> out(9 * 141);
-  const auto from = rows<const u64>(in, 9);
-  const auto to = rows<u64>(out, 9);
-  launch("key_switch_start", dim3(9), 256, 1, 0, [&] { becalm_key_switch_start(to.data(), from.data(), shape); });
-  launch("key_switch_64", dim3(2, 2, 2), 128, 1, 1024,
-         [&] { becalm_key_switch_64(to.data(), from.data(), key.data(), shape, 9); });
-  // A key of half the words: read as they lie.
+  // Three steps, three tiles of columns, three tiles of ciphertexts, two slices: warps of two groups, or of one of half the planes.
+  const KeySwitchShape shape{36, 20, 1, 0, 4, 2, 1, 64};
+  const u32 many = 35, tiles = 3;
+  const auto in = words(many * 37);
+  std::vector<uint4> digits(tiles * 3 * 32), key(3 * 3 * 4 * 32, uint4{1, 2, 3, 4});
+  std::vector<u64> out(many * 21);
+  const auto from = rows<const u64>(in, many);
+  const auto to = rows<u64>(out, many);
+  launch("key_switch_start", dim3(tiles, 2), 256, 1, 0,
+         [&] { becalm_key_switch_start(to.data(), from.data(), digits.data(), shape, many); });
+  launch("key_switch_64", dim3(3), 128, 1, 0,
+         [&] { becalm_key_switch_64(to.data(), digits.data(), key.data(), shape, many, 2); });
   KeySwitchShape half = shape;
   half.word = 32;
-  launch("key_switch_32", dim3(2, 2, 2), 128, 1, 1024,
-         [&] { becalm_key_switch_32(to.data(), from.data(), reinterpret_cast<const u32*>(key.data()), half, 9); });
+  launch("key_switch_32", dim3(2), 128, 1, 0,
+         [&] { becalm_key_switch_32(to.data(), digits.data(), key.data(), half, many, 2); });
 }
 
 using Kernel = void(Coefficient*, const Value*, u64, const u32*, u32, u32, u32, const Value*);

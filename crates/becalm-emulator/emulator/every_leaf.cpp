@@ -11,7 +11,7 @@ namespace {
 #include "kernels.cuh"
 
 /// The first number of `planted` in `leaves.cuh`, and in `streams.cuh` and `batch.cuh`; BECALM_PLANTS is the last.
-constexpr int FIRST_PLANT = 18, FIRST_OF_BATCH = 30;
+constexpr int FIRST_PLANT = 16, FIRST_OF_BATCH = 28;
 /// More than the longest ring has stages.
 constexpr u32 STEPS = 9;
 

@@ -4,7 +4,8 @@
 use crate::HostCopy;
 use crate::driver::*;
 use crate::nvrtc::kernels_of;
-use becalm_cuda::launch::{KeySwitch, Launch};
+use becalm_cuda::key_switch::KeySwitch;
+use becalm_cuda::launch::Launch;
 use becalm_cuda::{Argument, Device, STREAMS};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 

@@ -3,7 +3,8 @@
 
 use becalm::math::Modulus;
 use becalm::params::{ModulusSwitch, Rotation, TfheParams};
-use becalm_cuda::launch::{Extraction, KeySwitch, Launch, LinearOp, LinearTerm, Path};
+use becalm_cuda::key_switch::KeySwitch;
+use becalm_cuda::launch::{Extraction, Launch, LinearOp, LinearTerm, Path};
 use becalm_cuda::{Arithmetic, Ring, table};
 use becalm_emulator as emulator;
 use std::ffi::c_void;
@@ -81,25 +82,37 @@ impl Device {
         out
     }
 
-    /// `key`: words of 32 or 64 bits as they lie in memory, rows of `shape.stride`.
-    pub fn key_switch<W>(
+    /// `key`: a word for each row and column, torus elements or residues.
+    pub fn key_switch(
         &self,
         shape: KeySwitch,
-        key: &[W],
+        modulus: Modulus,
+        key: &[u64],
         input: &[u64],
         slices: u32,
     ) -> Vec<u64> {
-        assert_eq!(size_of::<W>() as u32 * 8, shape.word);
-        let rows = (shape.input_dimension - shape.shared) * shape.level;
-        assert_eq!(key.len(), (rows * shape.stride) as usize);
+        let columns = shape.columns() as usize;
+        let mut steps = vec![0; shape.steps() as usize * shape.step_bytes()];
+        let all = 0..shape.parts;
+        let rows = key.chunks_exact(columns).flat_map(|row| all.clone().map(move |i| (row, i)));
+        for (row, (words, part)) in rows.enumerate() {
+            let power = 1 << (KeySwitch::PART_BITS * part);
+            let words: Vec<u64> = words.iter().map(|x| modulus.mul(*x, power)).collect();
+            shape.place(row, &words, &mut steps);
+        }
         let jobs = (input.len() as u32) / (shape.input_dimension + shape.bodies);
         let mut out = vec![7; (jobs * (shape.output_dimension + shape.bodies)) as usize];
         let outputs = parts(out.as_mut_ptr(), out.len(), jobs);
         let inputs = parts(input.as_ptr().cast_mut(), input.len(), jobs);
-        let pointers = (outputs.as_ptr(), inputs.as_ptr(), key.as_ptr());
-        self.run(&Launch::key_switch_start(jobs), arguments![pointers.0, pointers.1, shape]);
+        // Vectors of 16 bytes.
+        let mut digits = vec![u128::MAX; shape.digit_bytes(jobs) as usize / 16];
+        let (sixteen, _) = steps.as_chunks::<16>();
+        let key: Vec<u128> = sixteen.iter().map(|b| u128::from_le_bytes(*b)).collect();
+        let pointers = (outputs.as_ptr(), inputs.as_ptr(), digits.as_mut_ptr(), key.as_ptr());
+        let start = Launch::key_switch_start(&shape, jobs);
+        self.run(&start, arguments![pointers.0, pointers.1, pointers.2, shape, jobs]);
         let launch = Launch::key_switch(&shape, jobs, slices);
-        self.run(&launch, arguments![pointers.0, pointers.1, pointers.2, shape, jobs]);
+        self.run(&launch, arguments![pointers.0, pointers.2, pointers.3, shape, jobs, slices]);
         out
     }
 

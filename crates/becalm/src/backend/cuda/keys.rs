@@ -1,4 +1,4 @@
-//! Keys on a device: the bootstrapping key transformed, key switches as matrices of 32 or 64-bit words.
+//! Keys on a device: the bootstrapping key transformed, key switches as matrices of bytes.
 //!
 //! A key is expanded on the host in pieces and sent to every device: while a piece is on its way the next is expanded, and no device
 //! waits for another. In doubles the host transforms it too, in twice the precision, as it does for itself: the error that one double
@@ -8,6 +8,7 @@ use super::memory::Block;
 use super::tiling::bundle_bytes;
 use super::{KeyMemory, launch, refused};
 use crate::cipher::EvaluationKey;
+use crate::math::Modulus;
 use crate::math::fft::FftPlan;
 use crate::math::parallel::*;
 use crate::math::simd::Level;
@@ -15,7 +16,8 @@ use crate::params::TfheParams;
 use crate::program::Need;
 use crate::tfhe::key_switch::KeySwitchShape;
 use crate::{Error, Result};
-use becalm_cuda::launch::{KeySwitch, Launch};
+use becalm_cuda::key_switch::KeySwitch;
+use becalm_cuda::launch::Launch;
 use becalm_cuda::{Argument, Device, Ring};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,7 +27,7 @@ const PIECE: u64 = 16 << 20;
 
 /// A key switch's matrix, and its shape.
 pub(super) struct Matrix {
-    pub words: Block,
+    pub bytes: Block,
     pub shape: KeySwitch,
 }
 
@@ -38,7 +40,7 @@ pub(super) struct DeviceKeys {
     pub switches: BTreeMap<Need, Matrix>,
 }
 
-/// This shape in the kernels' terms: rows begin at multiples of 4 words.
+/// This shape in the kernels' terms.
 fn shape(s: &KeySwitchShape) -> KeySwitch {
     KeySwitch {
         input_dimension: s.input_dimension as u32,
@@ -47,14 +49,13 @@ fn shape(s: &KeySwitchShape) -> KeySwitch {
         shared: s.shared as u32,
         base_log: s.gadget.base_log,
         level: s.gadget.level,
-        stride: (s.output_dimension + s.bodies).next_multiple_of(4) as u32,
+        parts: KeySwitch::parts(s.gadget.base_log),
         word: s.modulus_log2,
     }
 }
 
 fn matrix_bytes(s: &KeySwitch) -> u64 {
-    let rows = u64::from(s.input_dimension - s.shared) * u64::from(s.level);
-    rows * u64::from(s.stride) * u64::from(s.word / 8)
+    u64::from(s.steps()) * s.step_bytes() as u64
 }
 
 /// Shapes of the key switches among the needs.
@@ -141,7 +142,7 @@ pub(super) fn open(
             Some(key) => key.expand(i, out),
             None => keys.expand_key_switch(i, out),
         };
-        matrix(devices, need, shape, &fill, &mut opened)?;
+        matrix(devices, need, shape, keys.params().modulus, &fill, &mut opened)?;
     }
     for device in devices {
         device.wait().map_err(|f| refused("open", device.as_ref(), f))?;
@@ -332,40 +333,53 @@ impl Twofold {
     }
 }
 
+/// The matrix of a key switch. `fill`: the rows of an element of the mask, one after the other.
 fn matrix(
     devices: &[Arc<dyn Device>],
     need: Need,
     shape: KeySwitch,
+    modulus: Modulus,
     fill: &(dyn Fn(usize, &mut [u64]) + Sync),
     opened: &mut [DeviceKeys],
 ) -> Result<()> {
+    // The rows of as many elements are whole steps.
+    const ELEMENTS: usize = 32;
     let blocks = devices.iter().map(|d| Block::new(d, "open", matrix_bytes(&shape)));
     let blocks: Vec<Block> = blocks.collect::<Result<_>>()?;
-    let columns = (shape.output_dimension + shape.bodies) as usize;
-    let (stride, level) = (shape.stride as usize, shape.level as usize);
-    let word = shape.word as usize / 8;
-    let rows = (shape.input_dimension - shape.shared) as usize;
-    let element = level * stride * word;
-    let piece = (PIECE as usize / element).clamp(1, rows.max(1));
-    let mut bytes = vec![0u8; piece * element];
-    for first in (0..rows).step_by(piece) {
-        let bytes = &mut bytes[..piece.min(rows - first) * element];
-        bytes.par_chunks_exact_mut(element).enumerate().for_each(|(i, out)| {
+    let (columns, level) = (shape.columns() as usize, shape.level as usize);
+    let elements = (shape.input_dimension - shape.shared) as usize;
+    let rows_of_element = level * shape.parts as usize;
+    let unit = rows_of_element * shape.step_bytes();
+    let piece = (PIECE as usize / unit).clamp(1, elements.div_ceil(ELEMENTS).max(1));
+    let whole = matrix_bytes(&shape) as usize;
+    for first in (0..elements).step_by(piece * ELEMENTS) {
+        let from = first / ELEMENTS * unit;
+        // The last unit may end early.
+        let mut bytes = vec![0u8; (piece * unit).min(whole - from)];
+        bytes.par_chunks_mut(unit).enumerate().for_each(|(i, out)| {
+            let first = first + i * ELEMENTS;
             let mut words = vec![0u64; level * columns];
-            fill(first + i, &mut words);
-            for (row, out) in words.chunks_exact(columns).zip(out.chunks_exact_mut(stride * word)) {
-                for (x, out) in row.iter().zip(out.chunks_exact_mut(word)) {
-                    // The upper half of a torus element, or all of it.
-                    out.copy_from_slice(&x.to_le_bytes()[8 - word..]);
+            for element in first..elements.min(first + ELEMENTS) {
+                fill(element, &mut words);
+                let mut row = (element - first) * rows_of_element;
+                for of_level in words.chunks_exact_mut(columns) {
+                    for part in 0..shape.parts {
+                        if part > 0 {
+                            let power = 1 << KeySwitch::PART_BITS;
+                            of_level.iter_mut().for_each(|x| *x = modulus.mul(*x, power));
+                        }
+                        shape.place(row, of_level, out);
+                        row += 1;
+                    }
                 }
             }
         });
         for block in &blocks {
-            block.upload("open", (first * element) as u64, bytes)?;
+            block.upload("open", from as u64, &bytes)?;
         }
     }
-    for (keys, words) in opened.iter_mut().zip(blocks) {
-        keys.switches.insert(need, Matrix { words, shape });
+    for (keys, bytes) in opened.iter_mut().zip(blocks) {
+        keys.switches.insert(need, Matrix { bytes, shape });
     }
     Ok(())
 }

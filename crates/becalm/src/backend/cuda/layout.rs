@@ -7,7 +7,7 @@
 use super::memory::{Lists, Space};
 use crate::params::TfheParams;
 use crate::program::{Need, Op, Operation, Program, Reg, TableRef, Walk, WaveKind};
-use becalm_cuda::launch::{Extraction, GRID, KEY_SWITCHES, LinearOp, LinearTerm};
+use becalm_cuda::launch::{Extraction, GRID, LinearOp, LinearTerm};
 use std::collections::BTreeMap;
 
 /// Operations of one launch at most: blocks in the second dimension of a grid.
@@ -82,24 +82,26 @@ pub(super) struct Builder<'a> {
     places: &'a Places,
     /// Lanes of every register.
     lanes: usize,
-    /// Bootstraps at once.
+    /// Bootstraps, and key switches by each key, at once.
     tile: u32,
+    switches: &'a BTreeMap<Need, u32>,
     lists: Lists,
     /// Where the polynomials of tables lie in the lists.
     tables: BTreeMap<u32, u64>,
 }
 
 impl<'a> Builder<'a> {
-    /// Of `lanes` ciphertexts in a register and `tile` bootstraps at once.
+    /// Of `lanes` ciphertexts in a register, `tile` bootstraps at once and so many key switches by each key.
     pub fn new(
         program: &'a Program,
         walk: &'a Walk,
         places: &'a Places,
         lanes: usize,
         tile: u32,
+        switches: &'a BTreeMap<Need, u32>,
     ) -> Self {
         let (lists, tables) = (Lists::default(), BTreeMap::new());
-        Builder { program, walk, places, lanes, tile, lists, tables }
+        Builder { program, walk, places, lanes, tile, switches, lists, tables }
     }
 
     /// The lists, and the steps of every wave.
@@ -217,9 +219,10 @@ impl<'a> Builder<'a> {
         self.switch(Need::KeySwitch, &inputs, &outputs)
     }
 
-    /// Key switches by one key, as many at once as a grid holds.
+    /// Key switches by one key.
     fn switch(&mut self, need: Need, inputs: &[u64], outputs: &[u64]) -> Vec<Step> {
-        let parts = inputs.chunks(KEY_SWITCHES).zip(outputs.chunks(KEY_SWITCHES));
+        let most = self.switches.get(&need).map_or(1, |most| *most as usize);
+        let parts = inputs.chunks(most).zip(outputs.chunks(most));
         let steps = parts.map(|(inputs, outputs)| {
             let jobs = inputs.len() as u32;
             let inputs = self.push_places(inputs.to_vec());
@@ -373,25 +376,25 @@ mod tests {
     use crate::cipher::Encoding;
     use std::sync::Arc;
 
-    /// A batch of more key switches than a grid has blocks for becomes several launches.
+    /// A batch of more key switches than the digits have room for becomes several launches.
     #[test]
-    fn key_switches_are_cut_where_a_grid_ends() {
+    fn key_switches_are_cut_where_their_room_ends() {
         let params = Arc::new(TfheParams::named("toy_1_1").unwrap().clone());
         let mut program = Program::new(params.clone());
         let x = program.input(Encoding::of(&params));
         let y = program.key_switch(x).unwrap();
         program.output(y).unwrap();
         let walk = program.walk(&[0.0]).unwrap();
-        let lanes = 2 * KEY_SWITCHES + 3;
+        let lanes = 2 * 64 + 3;
+        let switches = BTreeMap::from([(Need::KeySwitch, 64)]);
         let places = places(&program, &walk, lanes);
-        let (lists, steps) = Builder::new(&program, &walk, &places, lanes, 1).build();
+        let (lists, steps) = Builder::new(&program, &walk, &places, lanes, 1, &switches).build();
         let jobs = steps.iter().flatten().map(|step| match step {
             Step::KeySwitch { jobs, .. } => *jobs,
             other => panic!("{other:?}"),
         });
         let jobs: Vec<u32> = jobs.collect();
-        assert_eq!(jobs, [KEY_SWITCHES as u32, KEY_SWITCHES as u32, 3]);
-        assert!(jobs.iter().all(|jobs| jobs.div_ceil(8) <= GRID[1]));
+        assert_eq!(jobs, [64, 64, 3]);
         // An address for the input and one for the output of each.
         assert_eq!(lists.bytes(), lanes as u64 * 16);
     }

@@ -3,7 +3,7 @@
 use super::keys::{DeviceKeys, require};
 use super::layout::{Builder, Places, Step, places};
 use super::memory::{Block, Recording};
-use super::tiling::{Tiling, Tuning, slices, tiling};
+use super::tiling::{Tiling, Tuning, slices, switches_at_once, tiling};
 use super::{launch, no_kernel, refused};
 use crate::backend::registers::not_loaded;
 use crate::backend::{Info, Loaded, Session};
@@ -12,7 +12,7 @@ use crate::program::{Need, Operation, Program, Reg, Walk, WaveKind};
 use crate::{Error, Progress, Result};
 use becalm_cuda::launch::Launch;
 use becalm_cuda::{Argument, Device, Ring};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -241,10 +241,14 @@ impl CudaSession {
         let tiling = tiling(device.info(), &self.ring, jobs, self.groups(), &self.tuning)
             .ok_or_else(|| no_kernel("load", device.as_ref(), &self.ring))?;
         let places = places(program, walk, lanes);
-        let scratch = if bootstraps == 0 { 0 } else { self.scratch(0, &tiling).end };
+        let switches = self.switches(program)?;
+        // Digits lie where a bootstrap's values do: neither is needed when the other is.
+        let digits = self.digits(walk, lanes, &switches)?;
+        let scratch = if bootstraps == 0 { 0 } else { self.scratch(0, &tiling).end }.max(digits);
         // Before the lists, which take as long to build as the batch is large.
         require("load", device.as_ref(), places.bytes + scratch)?;
-        let (lists, steps) = Builder::new(program, walk, &places, lanes, tiling.tile).build();
+        let (lists, steps) =
+            Builder::new(program, walk, &places, lanes, tiling.tile, &switches).build();
         require("load", device.as_ref(), places.bytes + scratch + lists.bytes())?;
         let space = Block::new(device, "load", places.bytes)?;
         let scratch = Block::new(device, "load", scratch)?;
@@ -252,6 +256,26 @@ impl CudaSession {
         let waves = steps.iter().map(|_| Wave::New).collect();
         let alive = vec![false; program.registers()];
         Ok(Running { waves, loaded, alive, tiling, places, space, lists, scratch, steps })
+    }
+
+    /// How many key switches of a program are one launch, by each key.
+    fn switches(&self, program: &Program) -> Result<BTreeMap<Need, u32>> {
+        let matrices = &self.keys()?.switches;
+        let needs = program.needs().into_iter();
+        let found = needs.filter_map(|need| Some((need, matrices.get(&need)?)));
+        Ok(found.map(|(need, key)| (need, switches_at_once(&key.shape))).collect())
+    }
+
+    /// Bytes of the digits of a program's key switches at once.
+    fn digits(&self, walk: &Walk, lanes: usize, switches: &BTreeMap<Need, u32>) -> Result<u64> {
+        let matrices = &self.keys()?.switches;
+        let waves = walk.waves.iter().filter(|wave| wave.kind != WaveKind::Bootstrap);
+        let most = (waves.map(|wave| wave.ops.len()).max().unwrap_or(0) * lanes) as u64;
+        let bytes = switches.iter().filter_map(|(need, at_once)| {
+            let jobs = most.min(u64::from(*at_once)) as u32;
+            Some(matrices.get(need)?.shape.digit_bytes(jobs))
+        });
+        Ok(bytes.max().unwrap_or(0))
     }
 
     /// Puts a wave on the device, as one launch if it has many and came before. A recording saves time and no more: a
@@ -317,14 +341,17 @@ impl CudaSession {
                     let key = self.keys()?.switches.get(need).ok_or_else(not_loaded)?;
                     let (inputs, outputs) = (at(*inputs), at(*outputs));
                     let shape = Argument::KeySwitch(key.shape);
-                    let start = Launch::key_switch_start(*jobs);
+                    let start = Launch::key_switch_start(&key.shape, *jobs);
                     let slices = slices(device.info(), &key.shape, *jobs, &self.tuning);
                     let add = Launch::key_switch(&key.shape, *jobs, slices);
-                    let words = Argument::Address(key.words.at());
-                    let all = [outputs, inputs, words, shape, Argument::U32(*jobs)];
-                    // SAFETY: `jobs` addresses in each list, of ciphertexts of the key's shape.
+                    let bytes = Argument::Address(key.bytes.at());
+                    let digits = Argument::Address(running.scratch.at());
+                    let (jobs, slices) = (Argument::U32(*jobs), Argument::U32(slices));
+                    // SAFETY: `jobs` addresses in each list, of ciphertexts of the key's shape; scratch holds their digits.
                     unsafe {
-                        launch("run", device, 0, self.ring, &start, &[outputs, inputs, shape])?;
+                        let all = [outputs, inputs, digits, shape, jobs];
+                        launch("run", device, 0, self.ring, &start, &all)?;
+                        let all = [outputs, digits, bytes, shape, jobs, slices];
                         launch("run", device, 0, self.ring, &add, &all)?;
                     }
                 }

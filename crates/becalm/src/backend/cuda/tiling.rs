@@ -9,9 +9,8 @@
 //! cache.
 
 use crate::{Error, Result};
-use becalm_cuda::launch::{
-    BATCH_JOBS, BATCH_SHARED, CLUSTER, KeySwitch, Launch, Path, TILES, UNIT_JOBS,
-};
+use becalm_cuda::key_switch::{KEY_SWITCH_WARPS, KeySwitch};
+use becalm_cuda::launch::{BATCH_JOBS, BATCH_SHARED, CLUSTER, Launch, Path, TILES, UNIT_JOBS};
 use becalm_cuda::{DeviceInfo, Ring};
 
 /// Settings that a first measurement chooses; `BECALM_CUDA_TUNE="chunk=8 tensor=0"` sets some of them for that measurement.
@@ -298,13 +297,16 @@ pub(super) fn bundle_bytes(ring: &Ring) -> u64 {
         * u64::from(ring.m() * ring.point_bytes())
 }
 
-/// Into how many pieces the rows of a key switch are cut so that its blocks fill the device.
+/// Into how many pieces the rows of a key switch are cut so that its warps fill the device.
 pub(super) fn slices(info: &DeviceInfo, shape: &KeySwitch, jobs: u32, tuning: &Tuning) -> u32 {
-    let whole = Launch::key_switch(shape, jobs, 1).grid;
-    let rows = shape.input_dimension - shape.shared;
-    (tuning.slices.max(1) * info.multiprocessors)
-        .div_ceil(whole[0] * whole[1])
-        .clamp(1, rows.div_ceil(64).max(1))
+    shape.slices(jobs, KEY_SWITCH_WARPS * tuning.slices.max(1) * info.multiprocessors)
+}
+
+/// Key switches of one launch: as many as fit 32 MB with their digits, but 64 at least.
+pub(super) fn switches_at_once(shape: &KeySwitch) -> u32 {
+    const DIGITS: u64 = 32 << 20;
+    let each = shape.digit_bytes(64).max(1);
+    64 * (DIGITS / each).clamp(1, 1 << 10) as u32
 }
 
 #[cfg(test)]
@@ -398,10 +400,13 @@ mod tests {
             shared: 0,
             base_log: 3,
             level: 5,
-            stride: 924,
+            parts: 1,
             word: 32,
         };
-        assert!(slices(&DeviceInfo::h100(), &shape, 1, &Tuning::default()) > 20);
-        assert_eq!(slices(&DeviceInfo::h100(), &shape, 8192, &Tuning::default()), 1);
+        let slices = |jobs| slices(&DeviceInfo::h100(), &shape, jobs, &Tuning::default());
+        // 116 warps have the columns of one ciphertext.
+        assert_eq!((slices(1), slices(64), slices(8192)), (19, 19, 1));
+        assert_eq!(switches_at_once(&shape), 3264);
+        assert!(shape.digit_bytes(3264) < 32 << 20);
     }
 }
