@@ -5,20 +5,20 @@
 mod ckks_cases;
 mod machines;
 
-use becalm::backend::{
-    Backend, Ckks, CkksSetup, Cpu, Evaluator, Info, Loaded, Reference, Runs, Session,
-};
+use becalm::UNWATCHED;
+use becalm::backend::{Backend, Ckks, CkksSetup, Cpu, Evaluator, Reference};
 use becalm::bootstrap::ckks::{Settings, regular};
 use becalm::cipher::{KeyForm, Rlwe};
 use becalm::ckks::Context;
 use becalm::math::simd::Level;
 use becalm::params::CkksParams;
-use becalm::program::Reg;
-use becalm::program::rlwe::{CkksOp, CkksProgram, CkksWalk};
-use becalm::{Progress, Result, UNWATCHED};
-use ckks_cases::{LANES, World, at_level, both, compare, message, programs, runs, sensible};
+use becalm::program::rlwe::CkksProgram;
+use ckks_cases::planted::{Planted, plant_in};
+use ckks_cases::{
+    LANES, World, at_level, both, compare, every_name, message, programs, runs, sensible,
+};
 use std::collections::BTreeSet;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock, Mutex};
 
 /// N, as small as the transforms allow with a few tiles: the reference takes N² steps for a product.
@@ -27,10 +27,6 @@ const SLOTS: usize = 1 << (LOG2_DEGREE - 1);
 
 /// Sets of few levels in that ring.
 static SETS: LazyLock<Vec<&'static CkksParams>> = LazyLock::new(|| ckks_cases::sets(LOG2_DEGREE));
-
-fn every_name() -> BTreeSet<String> {
-    CkksOp::NAMES.iter().map(|name| name.to_string()).collect()
-}
 
 /// The set made ready for every level of vector instructions.
 fn contexts(params: &'static CkksParams) -> Vec<(&'static str, Arc<Context>)> {
@@ -91,72 +87,6 @@ fn keys_and_matrices_of_every_form_agree_with_the_reference() {
     }
 }
 
-/// The CPU with an error planted in the result of one instruction.
-struct Planted {
-    at: Reg,
-    /// The program with the error, and the register that is wrong.
-    plant: fn(&mut CkksProgram, Reg) -> Reg,
-}
-
-struct PlantedSession {
-    inner: Box<dyn Session<Ckks>>,
-    at: Reg,
-    plant: fn(&mut CkksProgram, Reg) -> Reg,
-    wrong: Reg,
-    /// Waves of the program as it was given, and of the one that runs.
-    waves: [usize; 2],
-}
-
-impl Backend for Planted {
-    fn info(&self) -> Info {
-        Cpu::new(1).unwrap().info()
-    }
-
-    fn ckks(&self) -> Option<&dyn Runs<Ckks>> {
-        Some(self)
-    }
-}
-
-impl Runs<Ckks> for Planted {
-    fn open(&self, setup: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
-        let (inner, Planted { at, plant }) = (Cpu::new(1)?.open(setup)?, self);
-        let (at, plant) = (*at, *plant);
-        Ok(Box::new(PlantedSession { inner, at, plant, wrong: at, waves: [0; 2] }))
-    }
-}
-
-impl Session<Ckks> for PlantedSession {
-    fn load(
-        &mut self,
-        program: Arc<CkksProgram>,
-        walk: Arc<CkksWalk>,
-        lanes: usize,
-        progress: Progress,
-    ) -> Result<Loaded<Ckks>> {
-        let mut planted = (*program).clone();
-        self.wrong = (self.plant)(&mut planted, self.at);
-        planted.output(self.wrong)?;
-        let own = Arc::new(planted.walk());
-        self.waves = [walk.waves.len(), own.waves.len()];
-        self.inner.load(Arc::new(planted), own, lanes, progress)?;
-        Ok(Loaded { program, walk, lanes })
-    }
-
-    fn write(&mut self, at: Reg, lane: usize, words: &[Rlwe]) -> Result<()> {
-        self.inner.write(at, lane, words)
-    }
-
-    fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<Rlwe>> {
-        self.inner.read(if at == self.at { self.wrong } else { at }, lanes)
-    }
-
-    fn run(&mut self, waves: Range<usize>, progress: Progress) -> Result<()> {
-        let [given, own] = self.waves;
-        let end = if waves.end == given { own } else { waves.end };
-        self.inner.run(waves.start..end, progress)
-    }
-}
-
 /// The least error that there is, one in one coefficient, is seen in the result of every instruction but linear maps; in theirs, one
 /// of a sixteenth, where values are some thousands.
 #[test]
@@ -169,14 +99,7 @@ fn a_planted_error_is_seen_wherever_it_is() {
         let (inputs, program) = (world.inputs(&program), Arc::new(program));
         let wanted = world.run(&Cpu::new(1).unwrap(), &world.context, &program, &inputs[..1]);
         for case in &cases {
-            let plant: fn(&mut CkksProgram, Reg) -> Reg = match case.name.as_str() {
-                "linear" => |p, reg| p.add_constant(reg, 0.0625).unwrap(),
-                _ => |p, reg| {
-                    let unit = 1.0 / p.info(reg).unwrap().scale;
-                    p.add_constant(reg, unit).unwrap()
-                },
-            };
-            let planted = Planted { at: case.reg, plant };
+            let planted = Planted { inner: &Cpu::new(1).unwrap(), at: vec![plant_in(case)] };
             let got = world.run(&planted, &world.context, &program, &inputs[..1]);
             let found = compare(&world, &program, &cases, [&got[0], &wanted[0]]);
             let found = found.expect_err("an error that goes unseen");

@@ -1,6 +1,8 @@
 //! Programs of every instruction of CKKS, keys and arguments for them, and the comparison of two machines: shared by the tests of machines.
 #![allow(dead_code)] // No test uses all of it.
 
+pub mod planted;
+
 use becalm::backend::{Backend, CkksSetup, Evaluator};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
 use becalm::ckks::{Chebyshev, Context, Matrix};
@@ -9,9 +11,15 @@ use becalm::params::{CkksBootstrap, CkksParams, Kind, NOISE_STD};
 use becalm::program::rlwe::{CkksOp, CkksProgram};
 use becalm::program::{Operation, Reg};
 use becalm::{Result, UNWATCHED};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub const LANES: usize = 3;
+
+/// The names of all instructions.
+pub fn every_name() -> BTreeSet<String> {
+    CkksOp::NAMES.iter().map(|name| name.to_string()).collect()
+}
 
 /// Sets of few levels in a small ring of 2^`log2_degree` coefficients: one with digits of several words, one of single words with a noisy ephemeral key, one
 /// without bootstrap.

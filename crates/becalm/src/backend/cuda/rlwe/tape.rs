@@ -133,7 +133,8 @@ impl<'a> Tape<'a> {
 
     /// Bytes that all recorded launches need.
     pub fn sizes(&self) -> Sizes {
-        let bytes = |words: &[u64]| (8 * words.len() as u64).next_multiple_of(256).max(256);
+        // Beyond the last word, for a list without words may lie there, and its address is a place too.
+        let bytes = |words: &[u64]| (8 * words.len() as u64 + 8).next_multiple_of(256);
         Sizes {
             ciphertexts: self.ciphertexts.borrow().peak().max(256),
             work: self.work.borrow().peak().max(256),

@@ -1,0 +1,89 @@
+//! A machine with errors planted in the results of some instructions: what the comparison of two machines must see.
+
+use super::Case;
+use becalm::backend::{Backend, Ckks, CkksSetup, Info, Loaded, Runs, Session};
+use becalm::cipher::Rlwe;
+use becalm::program::Reg;
+use becalm::program::rlwe::{CkksProgram, CkksWalk};
+use becalm::{Progress, Result};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Where an error is planted: the program with it, and the register that is wrong.
+pub type Plant = (Reg, fn(&mut CkksProgram, Reg) -> Reg);
+
+/// The least error that there is, one in one coefficient; in a linear map, one of a sixteenth, where values are some thousands.
+pub fn plant_in(case: &Case) -> Plant {
+    let plant: fn(&mut CkksProgram, Reg) -> Reg = match case.name.as_str() {
+        "linear" => |p, reg| p.add_constant(reg, 0.0625).unwrap(),
+        _ => |p, reg| {
+            let unit = 1.0 / p.info(reg).unwrap().scale;
+            p.add_constant(reg, unit).unwrap()
+        },
+    };
+    (case.reg, plant)
+}
+
+/// A machine with errors planted in the results of some instructions.
+pub struct Planted<'a> {
+    pub inner: &'a dyn Backend,
+    pub at: Vec<Plant>,
+}
+
+struct PlantedSession {
+    inner: Box<dyn Session<Ckks>>,
+    at: Vec<Plant>,
+    wrong: BTreeMap<Reg, Reg>,
+    /// Waves of the program as it was given, and of the one that runs.
+    waves: [usize; 2],
+}
+
+impl Backend for Planted<'_> {
+    fn info(&self) -> Info {
+        self.inner.info()
+    }
+
+    fn ckks(&self) -> Option<&dyn Runs<Ckks>> {
+        Some(self)
+    }
+}
+
+impl Runs<Ckks> for Planted<'_> {
+    fn open(&self, setup: CkksSetup) -> Result<Box<dyn Session<Ckks>>> {
+        let (inner, at) = (self.inner.runs::<Ckks>()?.open(setup)?, self.at.clone());
+        Ok(Box::new(PlantedSession { inner, at, wrong: BTreeMap::new(), waves: [0; 2] }))
+    }
+}
+
+impl Session<Ckks> for PlantedSession {
+    fn load(
+        &mut self,
+        program: Arc<CkksProgram>,
+        walk: Arc<CkksWalk>,
+        lanes: usize,
+        progress: Progress,
+    ) -> Result<Loaded<Ckks>> {
+        let mut planted = (*program).clone();
+        self.wrong = self.at.iter().map(|(at, plant)| (*at, plant(&mut planted, *at))).collect();
+        self.wrong.values().try_for_each(|wrong| planted.output(*wrong))?;
+        let own = Arc::new(planted.walk());
+        self.waves = [walk.waves.len(), own.waves.len()];
+        self.inner.load(Arc::new(planted), own, lanes, progress)?;
+        Ok(Loaded { program, walk, lanes })
+    }
+
+    fn write(&mut self, at: Reg, lane: usize, words: &[Rlwe]) -> Result<()> {
+        self.inner.write(at, lane, words)
+    }
+
+    fn read(&self, at: Reg, lanes: Range<usize>) -> Result<Vec<Rlwe>> {
+        self.inner.read(*self.wrong.get(&at).unwrap_or(&at), lanes)
+    }
+
+    fn run(&mut self, waves: Range<usize>, progress: Progress) -> Result<()> {
+        let [given, own] = self.waves;
+        let end = if waves.end == given { own } else { waves.end };
+        self.inner.run(waves.start..end, progress)
+    }
+}
