@@ -304,6 +304,64 @@ else:
     subprocess.run([sys.executable, "-c", code], check=True, env=driver, cwd=tmp_path)
 
 
+def test_ckks_that_leaves_the_gpu_says_so_once(driver, tmp_path) -> None:
+    code = """
+import pathlib
+import warnings
+import becalm
+
+def keys(device):
+    return becalm.keygen("ckks_toy_12", bootstrap=None, device=device, allow_insecure=True,
+                         progress=False)
+
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    secret, server = keys("auto")
+    assert "on cuda" in repr(server), repr(server)
+    x = secret.encrypt([0.5, -0.25], level=2)
+    assert not told
+    y = server.multiply(x, x)  # the line
+    z = y * y + y
+    p = becalm.Program("ckks_toy_12")
+    p.output(p.input(level=1) * 2)
+    server.run(p, y)
+assert abs(secret.decrypt(z)[0] - 0.3125) < 1e-4
+[warning] = told
+assert warning.category is RuntimeWarning
+said = str(warning.message)
+assert "on the CPU, not the GPU: wanted" in said and said.endswith("says that this is meant"), said
+lines = pathlib.Path(__file__).read_text().splitlines()
+assert (warning.filename, lines[warning.lineno - 1][-10:]) == (__file__, "# the line")
+for text in (repr(server), server._repr_html_()):
+    assert "on cpu" in text and "no GPU: wanted" in text and "cuda" not in text, text
+secret, server = keys("cuda")
+try:
+    secret.encrypt([0.5], level=2) ** 2
+except becalm.OutOfMemory as e:
+    assert "cpu" in e.remedy, e
+else:
+    raise AssertionError("a GPU without memory computed")
+"""
+    script = tmp_path / "small.py"
+    script.write_text(code, encoding="utf-8")
+    small = {**driver, "BECALM_EMULATOR_DRIVER": f"memory={4 << 20}"}
+    subprocess.run([sys.executable, str(script)], check=True, env=small, cwd=tmp_path)
+    # Without a driver there is nothing to say, and one that is too old is said.
+    quiet = """
+import becalm
+secret, server = becalm.keygen("ckks_toy_12", bootstrap=None, allow_insecure=True, progress=False)
+secret.encrypt([0.5], level=2) ** 2
+assert "on cpu" in repr(server) and "no GPU: " in repr(server), repr(server)
+"""
+    asked = [sys.executable, "-W", "error::RuntimeWarning", "-c", quiet]
+    none = {**driver, "BECALM_EMULATOR_DRIVER": "devices=0"}
+    subprocess.run(asked, check=True, env=none, cwd=tmp_path)
+    old = {**driver, "BECALM_EMULATOR_DRIVER": "version=12080"}
+    done = subprocess.run(asked, capture_output=True, text=True, env=old, cwd=tmp_path)
+    assert done.returncode == 1 and "RuntimeWarning: becalm computes on the CPU" in done.stderr
+    assert "CUDA 12.8" in done.stderr and "update the driver" in done.stderr
+
+
 def test_a_driver_that_is_too_old_is_said_with_what_to_do(driver, tmp_path) -> None:
     code = """
 import warnings

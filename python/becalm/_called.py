@@ -1,8 +1,10 @@
-"""Errors in the name of the call that the user made."""
+"""Errors and warnings about the call that the user made: its name, its line."""
 
 from __future__ import annotations
 
 import functools
+import sys
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -32,3 +34,11 @@ class called:
                 return function(*given, **more)
 
         return named  # type: ignore[return-value]
+
+
+def warn(text: str, category: type[Warning]) -> None:
+    """A warning about the first line on the way here that is not of this package."""
+    level, frame = 1, sys._getframe()
+    while frame.f_globals.get("__name__", "").partition(".")[0] == "becalm" and frame.f_back:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=level)

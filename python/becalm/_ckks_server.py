@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from becalm import _html, _native, _progress, _values
+from becalm import _html, _machine, _native, _progress, _values
 from becalm._arithmetic import Matrix
 from becalm._called import called
 from becalm._ckks_program import Program, recorded
@@ -458,7 +458,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
             ("slots", f"{self.slots:,}"),
             ("keys in memory", _values.megabytes(self.nbytes)),
             ("keys in a file", _values.megabytes(self.stored_nbytes)),
-            ("machine", self._context.backend),
+            ("machine", _machine.where(self._context)),
             ("parameter set", self._plan.name),
             ("key", self.key_id),
         ]
@@ -466,7 +466,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
     def __repr__(self) -> str:
         kinds = ", ".join(self.kinds) or "no"
         what = f"{self.key_id} of {self._plan.name}, {kinds} bootstrap"
-        return f"<becalm.ckks.Server for key {what}, on {self._context.backend}>"
+        return f"<becalm.ckks.Server for key {what}, {_machine.where(self._context)}>"
 
     def __reduce__(self) -> NoReturn:
         remedy = "save() the keys to a file and load_server() them there"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
 
 import numpy.typing as npt
 
-from becalm import _html, _native, _values
+from becalm import _html, _machine, _native, _values
 from becalm._called import called
 from becalm._files import of_kind
 from becalm._keygen import asked, keys_of
@@ -333,7 +333,7 @@ class SecretKey(_Encrypts):
         >>> secret.decrypt(second.attach(x).rotate(1)).round(3).tolist()
         [2.0, 3.0, 4.0, 1.0]
         """
-        machine = _values.machine(backend, device)
+        machine = _machine.named(backend, device)
         plan = asked(
             self._context.name,
             slots=self._slots if slots is None else slots,

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from becalm import (
     _html,
+    _machine,
     _native,
     _progress,
     _types,
@@ -383,7 +384,7 @@ class SecretKey(_html.Shown):
         >>> secret.decrypt(server.bootstrap(secret.encrypt([3, 1]), lambda m: m // 2))
         array([1, 0])
         """
-        machine = _values.machine(backend, device, self.params)
+        machine = _machine.named(backend, device, self.params)
         with _progress.shown(progress, "keys", 0.0) as callback:
             key = self._native.evaluation_key(callback)
         return Server(key, backend=machine, threads=threads)

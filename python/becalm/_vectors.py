@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-import warnings
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -13,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _native, _values
+from becalm._called import warn
 from becalm._operands import Vector, operand
 from becalm._progress import Progress
 from becalm.errors import BadInput, PrecisionWarning, WrongKey
@@ -79,7 +78,7 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
             self._server._warned = True
         text = f"by its claim of error a result has {doubt}. A claim is an upper bound"
         text += " for every message; `within` states a smaller bound on values"
-        warnings.warn(text, PrecisionWarning, stacklevel=_outside())
+        warn(text, PrecisionWarning)
 
     @property
     def key_id(self) -> str:
@@ -332,14 +331,6 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
     ) -> Ciphertext:
         server = self._server or (other._server if isinstance(other, Ciphertext) else None)
         return Ciphertext(native, server, real)
-
-
-def _outside() -> int:
-    """The level of the caller's line outside this package, for a warning."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("becalm."):
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 class _Keyed(Protocol):

@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from becalm import _native, _pair, _public, _values
+from becalm import _machine, _native, _pair, _public, _values
 from becalm._arithmetic import Matrix, depth, dot, sum_rotations
 from becalm._called import called
 from becalm._catalogue import (
@@ -263,7 +263,7 @@ def keygen(
     >>> secret.decrypt(secret.encrypt([1, 2, 3, 4]).rotate(1)).round(2).tolist()
     [2.0, 3.0, 4.0, 1.0]
     """
-    machine = _values.machine(backend, device)
+    machine = _machine.named(backend, device)
     plan = asked(
         name,
         slots=slots,
@@ -365,7 +365,7 @@ def load_server(
         compact=compact_of(noted[4]) if compact is None else compact,
         iterations=noted[5],
     )
-    context = context_of(plan, allow_insecure, threads, _values.machine(backend, device))
+    context = context_of(plan, allow_insecure, threads, _machine.named(backend, device))
     try:
         keys = _native.CkksKeys.load(
             context, file, budget is not None, "ready" if budget else plan.form

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any, overload
 
 from becalm import (
+    _machine,
     _native,
     _needs,
     _pair,
@@ -174,7 +175,7 @@ def keygen(
         remedy = "leave one of them out"
         raise BadInput("keygen", "a set by name or by need", "both", remedy)
     chosen.require_secure(allow_insecure)
-    machine = _values.machine(backend, device, chosen)
+    machine = _machine.named(backend, device, chosen)
     _needs.require_memory(chosen)
     if progress is not False and sys.stderr:
         say(_needs.announcement(chosen))

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
 
-from becalm import _gates, _html, _native, _progress, _public, _values
+from becalm import _gates, _html, _machine, _native, _progress, _public, _values
 from becalm._called import called
 from becalm._lock import Lock
 from becalm._native import Params
@@ -55,7 +53,7 @@ class Server(_gates.Gates, _html.Shown):
             remedy = "use becalm.keygen(), SecretKey.server() or becalm.load()"
             raise BadInput("server", "an evaluation key", type(key).__name__, remedy)
         self._key = key
-        self._backend = _values.machine(backend, device, key.params)
+        self._backend = _machine.named(backend, device, key.params)
         self._threads = _values.count("server", "threads", threads)
         self._evaluator: _native.Evaluator | None = None
         self._lock = Lock()
@@ -108,9 +106,7 @@ class Server(_gates.Gates, _html.Shown):
         """Warns when a GPU of this machine is not used, or no longer used."""
         fallback = self._evaluator.fallback if self._evaluator else None
         if fallback and fallback[1] and fallback != before:
-            remedy = 'device="cpu" says that this is meant'
-            said = f"becalm computes on the CPU, not the GPU: {fallback[0]}; {remedy}"
-            warnings.warn(said, RuntimeWarning, stacklevel=_outside())
+            _machine.no_gpu(fallback[0])
 
     @called("bootstrap")
     def bootstrap(
@@ -484,9 +480,7 @@ class Server(_gates.Gates, _html.Shown):
     def _where(self) -> str:
         if self._evaluator is None:
             return f"not opened yet on {self._backend}"
-        name, description, _ = self._evaluator.info
-        fallback = self._evaluator.fallback
-        return f"on {name} ({description}{f'; no GPU: {fallback[0]}' if fallback else ''})"
+        return _machine.where(self._evaluator)
 
     def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
         each = self._seconds_each
@@ -544,14 +538,6 @@ class Server(_gates.Gates, _html.Shown):
         if bootstraps:
             self._seconds_each = (time.perf_counter() - began) / bootstraps
         return [Ciphertext(lwe, shape) for lwe in found]
-
-
-def _outside() -> int:
-    """The level, for a warning of the caller, of the first line that is not of this package."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_globals.get("__name__", "").partition(".")[0] == "becalm" and frame.f_back:
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def server_for(op: str, server: Any, x: Any = None) -> Server:

@@ -129,6 +129,7 @@ fn run(
     };
     evaluator.run_each(&ready, lanes.len(), take, give, &report::follow(&bar))?;
     bar.finish_and_clear();
+    report::tell_fallback(&evaluator);
     files.place()?;
     Ok(rows)
 }

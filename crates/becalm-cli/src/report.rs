@@ -3,7 +3,7 @@
 use crate::signals::unless_stopped;
 use crate::status::usage;
 use anyhow::Result;
-use becalm::backend::{Evaluator, Fallback, Info, devices, names};
+use becalm::backend::{Evaluate, Evaluator, Fallback, Info, devices, names};
 use becalm::cipher::{EvaluationKey, SecretKey};
 use clap::builder::PossibleValuesParser;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -93,7 +93,7 @@ pub fn spoken(text: &str, flag: &str) -> String {
 }
 
 /// Says why a GPU that is there was not taken.
-pub fn tell_fallback(evaluator: &Evaluator) {
+pub fn tell_fallback<F: Evaluate>(evaluator: &Evaluator<F>) {
     if let Some(Fallback { why, gpu: true }) = evaluator.fallback() {
         say(&format!("becalm: computed on the CPU, not the GPU: {why}"));
     }

@@ -1,4 +1,6 @@
-//! `becalm bench --device cuda` on an emulated GPU: all that it measures and reports, in small.
+//! `becalm bench --device cuda` on an emulated GPU: all that it measures and reports, in small; and programs of CKKS there.
+
+mod harness;
 
 use becalm::backend::{Backend, Cuda, Info, Loaded, Runs, Session, Tfhe, TfheSetup};
 use becalm::params::TfheParams;
@@ -6,6 +8,7 @@ use becalm::program::{Op, Program, Reg, Walk};
 use becalm::{Progress, Result};
 use becalm_cli::gpu::{Measurements, Report, clock, conclude, measure, saving, tell};
 use becalm_emulator::{Emulated, Recordings, driver_folder};
+use harness::Folder;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -392,6 +395,35 @@ fn one_command_measures_a_gpu() {
     let sets = found["sets"].as_array().unwrap();
     assert!(sets.len() == 2 && sets.iter().all(|set| set["rows"].as_array().unwrap().len() == 6));
     assert!(found["micro"].as_array().unwrap().len() > 8 && found["unfinished"].is_null());
+}
+
+/// A program of CKKS has the same bytes on a GPU, and runs on the CPU, which is said, where the GPU has no room for it.
+#[test]
+#[cfg(target_os = "linux")]
+fn ckks_runs_on_the_gpu_or_says_why_not() {
+    let f = Folder::new("gpu-ckks");
+    let driver = f.0.join("driver");
+    driver_folder(&driver).unwrap();
+    f.succeed("function exp --params ckks_toy_12 --slots 8 --allow-insecure -o exp");
+    f.succeed("keygen --program exp --allow-insecure");
+    f.succeed("encrypt --values 0.5,-0.25,1 --slots 8 -o x --allow-insecure");
+    let eval = |out: &str, backend: &str, gpu: &str| {
+        let line = format!("eval x --program exp -o {out} --allow-insecure --backend {backend}");
+        let mut command = f.command(&line);
+        command.env("LD_LIBRARY_PATH", &driver).env("BECALM_NVRTC", &driver);
+        command.env("BECALM_CACHE", f.0.join("cache")).env("BECALM_EMULATOR_DRIVER", gpu);
+        let done = command.output().unwrap();
+        (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned())
+    };
+    assert_eq!(eval("cpu", "cpu", ""), (Some(0), String::new()));
+    assert_eq!(eval("cuda", "cuda", ""), (Some(0), String::new()));
+    let (status, said) = eval("auto", "auto", "memory=4194304");
+    assert!(status == Some(0) && said.contains("on the CPU, not the GPU: wanted"), "{said}");
+    assert!(["cuda", "auto"].map(|out| f.read(out)) == ["cpu", "cpu"].map(|out| f.read(out)));
+    let (status, said) = eval("none", "cuda", "memory=4194304");
+    assert!(status == Some(5) && said.contains("--backend cpu"), "{said}");
+    // Without a GPU there is nothing to say.
+    assert_eq!(eval("alone", "auto", "devices=0"), (Some(0), String::new()));
 }
 
 /// The command as a user without a GPU has it.

@@ -6,7 +6,8 @@
 //!
 //! `$BECALM_EMULATOR_DRIVER` makes it another machine's: `version=12080` (what `cuDriverGetVersion` says; 13000 without),
 //! `devices=2` (one without; with none `cuInit` fails as a driver does), `init=999` (what `cuInit` says), `capability=8.0,7.5` of
-//! each device (9.0 without), `module=209` (what every module is refused with).
+//! each device (9.0 without), `memory=1048576` (bytes of each device; 4 GiB without), `module=209` (what every module is refused
+//! with).
 
 use crate::Emulated;
 use becalm_cuda::launch::CLUSTER;
@@ -229,6 +230,7 @@ impl Drivers {
     /// As the words of `$BECALM_EMULATOR_DRIVER` say.
     fn new(words: &str, seed: u64) -> Self {
         let (mut version, mut devices, mut init, mut module) = (13000, 1, None, 0);
+        let mut memory = None;
         let mut capabilities: Vec<(u32, u32)> = vec![];
         let number = |text: &str| -> c_int { text.parse().expect("a number of the driver") };
         for word in words.split_whitespace() {
@@ -237,6 +239,7 @@ impl Drivers {
                 Some(("devices", text)) => devices = number(text),
                 Some(("init", text)) => init = Some(number(text)),
                 Some(("module", text)) => module = number(text),
+                Some(("memory", text)) => memory = Some(number(text) as u64),
                 Some(("capability", text)) => {
                     let of = |one: &str| {
                         let (major, minor) = one.split_once('.').expect("a capability");
@@ -248,8 +251,10 @@ impl Drivers {
             }
         }
         let driver = |i: u64| Driver {
-            device: Emulated::new(if seed == 0 { 0 } else { seed + i })
-                .with(|info| info.capability = *capabilities.get(i as usize).unwrap_or(&(9, 0))),
+            device: Emulated::new(if seed == 0 { 0 } else { seed + i }).with(|info| {
+                info.capability = *capabilities.get(i as usize).unwrap_or(&(9, 0));
+                info.memory = memory.unwrap_or(info.memory);
+            }),
             contexts: 0,
             handles: HashMap::new(),
             streams: 0,

@@ -4,7 +4,9 @@
 
 use crate::call::{detached, guarded, raise, supervised};
 use crate::ciphertext::flat;
-use becalm::backend::{Backend, Ckks, CkksSetup, Cpu, Evaluator, Prepared, for_ckks};
+use becalm::backend::{
+    Backend, Ckks, CkksSetup, Cpu, Evaluator, Fallback, Info, Prepared, for_ckks,
+};
 use becalm::cipher::{CkksKeys, KeyForm, PackedRlwe, Rlwe};
 use becalm::ckks::Context;
 use becalm::math::buffer::or_refused;
@@ -15,7 +17,8 @@ use becalm::program::rlwe::CkksProgram as Program;
 use becalm::{Error, Progress, Result, UNWATCHED};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(crate) use becalm::backend::{MemoryBudget, Plain};
 
@@ -28,6 +31,45 @@ pub struct Machine {
     pub(crate) compact: bool,
     /// Keys that are on a device, those of the last call first.
     far: Mutex<Vec<Far>>,
+    /// The machine of the last program, and why it is not a GPU; before the first, the machine that will be tried first.
+    last: Mutex<(Info, Option<Fallback>)>,
+    /// Whether the caller was told that a GPU is not used.
+    told: AtomicBool,
+}
+
+impl Machine {
+    fn new(context: Arc<Context>, backend: Arc<dyn Backend>, cpu: Cpu, compact: bool) -> Shared {
+        let (last, far) = (Mutex::new((backend.info(), None)), Mutex::default());
+        Arc::new(Machine {
+            context,
+            backend,
+            cpu,
+            compact,
+            far,
+            last,
+            told: AtomicBool::new(false),
+        })
+    }
+
+    fn last(&self) -> MutexGuard<'_, (Info, Option<Fallback>)> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes which machine runs programs of these keys.
+    fn note(&self, on: &Evaluator<Ckks>) {
+        *self.last() = (on.info(), on.fallback());
+    }
+
+    /// Warns, once, if the CPU computed though this computer has a GPU.
+    fn tell(&self, py: Python<'_>) -> PyResult<()> {
+        let fallback = self.last().1.clone();
+        match fallback {
+            Some(Fallback { why, gpu: true }) if !self.told.swap(true, Ordering::Relaxed) => {
+                py.import("becalm._machine")?.call_method1("no_gpu", (why,)).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Keys, and their evaluator on the device.
@@ -47,7 +89,9 @@ pub(crate) fn brief<T: Send>(
     on: &Shared,
     work: impl FnOnce(&Context) -> Result<T> + Send,
 ) -> PyResult<T> {
-    detached(py, || on.cpu.install(|| or_refused("becalm", || work(&on.context))))
+    let made = detached(py, || on.cpu.install(|| or_refused("becalm", || work(&on.context))))?;
+    on.tell(py)?;
+    Ok(made)
 }
 
 pub(crate) fn values(bytes: &[u8]) -> Vec<Complex> {
@@ -89,13 +133,7 @@ impl CkksContext {
             let cpu = Cpu::new(threads)?;
             let backend = for_ckks(backend, &cpu, params)?;
             let context = Arc::new(cpu.install(|| Context::new(params, allow_insecure))?);
-            Ok(CkksContext(Arc::new(Machine {
-                context,
-                backend,
-                cpu,
-                compact,
-                far: Mutex::default(),
-            })))
+            Ok(CkksContext(Machine::new(context, backend, cpu, compact)))
         })
     }
 
@@ -105,13 +143,7 @@ impl CkksContext {
             let Machine { context, cpu, .. } = &*self.0;
             let backend = for_ckks(backend, cpu, context.params())?;
             let (context, cpu) = (context.clone(), cpu.clone());
-            Ok(CkksContext(Arc::new(Machine {
-                context,
-                backend,
-                cpu,
-                compact,
-                far: Mutex::default(),
-            })))
+            Ok(CkksContext(Machine::new(context, backend, cpu, compact)))
         })
     }
 
@@ -135,10 +167,17 @@ impl CkksContext {
         })
     }
 
-    /// Name of the machine.
+    /// `(name, description, batch)` of the machine of the last program; before the first, of the machine that will be tried first.
     #[getter]
-    fn backend(&self) -> &'static str {
-        self.0.backend.info().name
+    fn info(&self) -> (&'static str, String, usize) {
+        let (info, _) = &*self.0.last();
+        (info.name, info.description.clone(), info.best_batch)
+    }
+
+    /// Why that machine is not a GPU, and whether there is one, where `"auto"` was asked for.
+    #[getter]
+    fn fallback(&self) -> Option<(String, bool)> {
+        self.0.last().1.clone().map(|f| (f.why, f.gpu))
     }
 
     /// Name of the set.
@@ -312,6 +351,7 @@ impl Call<'_> {
         let keys = self.keys.cloned().or_else(none).ok_or_else(no_result)?;
         let on = evaluator(self.on, &keys)?;
         let made = on.run_with(ready(&on, &given)?, &given, progress)?;
+        self.on.note(&on);
         made.into_iter().map(|x| Vector::new(self.on, x)).collect()
     }
 }
@@ -334,7 +374,9 @@ pub(crate) fn run_lanes(
             results.push(kept.collect::<Result<Vec<_>>>()?);
             Ok(())
         };
-        evaluator(on, keys)?.run_each(ready, lanes.len(), take, give, step)?;
+        let evaluator = evaluator(on, keys)?;
+        evaluator.run_each(ready, lanes.len(), take, give, step)?;
+        on.note(&evaluator);
         Ok(results)
     })
 }
@@ -346,9 +388,11 @@ pub(crate) fn watched<T: Send>(
     progress: Option<Py<PyAny>>,
     work: impl FnOnce(Progress) -> Result<T> + Send,
 ) -> PyResult<T> {
-    supervised(py, progress, |watch| {
+    let made = supervised(py, progress, |watch| {
         on.cpu.install(|| or_refused("becalm", || work(&|done, all| watch.step(done, all))))
-    })
+    })?;
+    on.tell(py)?;
+    Ok(made)
 }
 
 fn no_result() -> Error {

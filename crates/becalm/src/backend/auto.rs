@@ -24,9 +24,17 @@ impl Auto {
     /// # Errors
     /// As [`Cuda::new`], but for machines without a GPU that can be used.
     pub fn new() -> Result<Self> {
+        Auto::on(Cpu::new(0)?)
+    }
+
+    /// [`Auto::new`] with a CPU of its own for what no GPU computes.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn on(cpu: Cpu) -> Result<Self> {
         let found = Cuda::new();
         let whole = found.as_ref().err().map(why);
-        let mut auto = Auto::with(found)?;
+        let mut auto = Auto::beside(found, cpu)?;
         if let (Err(fallback), Some(why)) = (&mut auto.gpu, whole)
             // A driver or a GPU that does not work is not the same as none: there is something to do about it.
             && !Cuda::absent()
@@ -44,11 +52,7 @@ impl Auto {
         Auto::beside(gpu, Cpu::new(0)?)
     }
 
-    /// The same with a CPU of its own for what no GPU computes.
-    ///
-    /// # Errors
-    /// As [`Auto::with`].
-    pub fn beside(gpu: Result<Cuda>, cpu: Cpu) -> Result<Self> {
+    fn beside(gpu: Result<Cuda>, cpu: Cpu) -> Result<Self> {
         let gpu = match gpu {
             Ok(gpu) => Ok(gpu),
             Err(Error::Device(e)) => Err(Fallback { why: e.got, gpu: false }),

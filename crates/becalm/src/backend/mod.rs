@@ -288,7 +288,7 @@ pub fn for_ckks(name: &str, cpu: &Cpu, params: &CkksParams) -> Result<Arc<dyn Ba
     match name {
         "cpu" => return Ok(Arc::new(cpu.clone())),
         #[cfg(feature = "cuda")]
-        "auto" => return Ok(Arc::new(Auto::beside(Cuda::new(), cpu.clone())?)),
+        "auto" => return Ok(Arc::new(Auto::on(cpu.clone())?)),
         #[cfg(not(feature = "cuda"))]
         "auto" => return Ok(Arc::new(cpu.clone())),
         _ => {}
