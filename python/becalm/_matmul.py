@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from becalm import _arrays, _operations, _operators, _types, _values
 from becalm.errors import BadInput
-
-if TYPE_CHECKING:
-    pass
 
 
 def matmul(a: Any, b: Any) -> Any:

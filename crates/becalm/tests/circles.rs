@@ -1,5 +1,6 @@
 //! No modules of one folder import each other in a circle, in any crate: an order stands in every folder, as the layers do in the
-//! crate. `tests/test_python_interface.py` tests the same for the Python package.
+//! crate. Where the order says what the architecture is, it is written down here. `tests/test_python_layers.py` tests the same for the
+//! Python package.
 //!
 //! Every path that begins with `crate::` or `super::` is followed into the folders, through what their `mod.rs` re-exports. Tests
 //! below the code may name anything.
@@ -18,6 +19,64 @@ const CRATES: &[&str] = &[
     "becalm-emulator",
     "becalm-python",
     "becalm-serve",
+];
+
+/// Folders of the library and their modules from left to right. Modules in one row do not know each other: no scheme knows the other,
+/// and no machine another one, but that a GPU takes constants in the form of the CPU.
+const ORDERS: &[(&str, &[&[&str]])] = &[
+    (
+        "backend",
+        &[
+            &["family"],
+            &["registers"],
+            &["cpu", "processor", "reference", "several"],
+            &["cuda"],
+            &["auto", "evaluate"],
+        ],
+    ),
+    ("program", &[&["file", "graph", "isa"], &["pace"], &["lwe", "rlwe"], &["circuit", "lower"]]),
+    (
+        "bootstrap::ckks",
+        &[
+            &["coeffs_to_slots", "eval_mod"],
+            &["pipeline"],
+            &["regular", "slots_first", "sparse", "table", "wish"],
+            &["sign"],
+            &["keys"],
+        ],
+    ),
+    ("bootstrap::tfhe", &[&["extended"], &["blind_rotate", "ntt_rotate"], &["classic"]]),
+    (
+        "cipher",
+        &[
+            &["account", "encoding", "key"],
+            &["ciphertext", "rlwe", "slot_key"],
+            &["evaluation_key"],
+            &["file"],
+        ],
+    ),
+    (
+        "ckks",
+        &[
+            &["chain", "chebyshev", "stage"],
+            &["context", "matrix", "needs"],
+            &["encode", "integers", "keygen", "wire"],
+            &["share"],
+            &["encrypt", "file"],
+            &["threshold"],
+            &["inspect"],
+        ],
+    ),
+    (
+        "math",
+        &[
+            &["complex", "memory", "modulus", "random", "round", "simd", "statistics"],
+            &["buffer", "gadget", "ntt", "sampling"],
+            &["exact", "fft", "threads"],
+            &["parallel"],
+            &["rns"],
+        ],
+    ),
 ];
 
 type Module = Vec<String>;
@@ -114,8 +173,8 @@ fn named(module: &Module, all: &BTreeMap<Module, Vec<Token>>) -> Vec<Module> {
     found.iter().map(follow).collect()
 }
 
-/// In every folder the modules that import each other in a circle.
-fn circles(all: &BTreeMap<Module, Vec<Token>>) -> BTreeMap<String, BTreeSet<String>> {
+/// For each folder, which of its modules names which other one.
+fn arrows(all: &BTreeMap<Module, Vec<Token>>) -> BTreeMap<String, BTreeSet<(String, String)>> {
     let mut folders: BTreeMap<String, BTreeSet<(String, String)>> = BTreeMap::new();
     for module in all.keys() {
         for to in named(module, all) {
@@ -126,6 +185,12 @@ fn circles(all: &BTreeMap<Module, Vec<Token>>) -> BTreeMap<String, BTreeSet<Stri
             }
         }
     }
+    folders
+}
+
+/// In every folder the modules that import each other in a circle.
+fn circles(all: &BTreeMap<Module, Vec<Token>>) -> BTreeMap<String, BTreeSet<String>> {
+    let mut folders = arrows(all);
     for arrows in folders.values_mut() {
         // A module that imports none of the rest, or that none of the rest imports, is in no circle.
         loop {
@@ -152,6 +217,39 @@ fn no_folder_has_a_circle() {
         found.extend(circles(&all).into_iter().map(named));
     }
     assert_eq!(found, BTreeMap::new());
+}
+
+/// The arrows of a folder that run back, and the modules that its order lacks or has too many.
+fn astray(
+    order: &[&[&str]],
+    arrows: &BTreeSet<(String, String)>,
+    modules: &BTreeSet<&str>,
+) -> Vec<String> {
+    let row = |name: &str| order.iter().position(|row| row.contains(&name));
+    let back = arrows.iter().filter(|(from, to)| row(from) <= row(to));
+    let listed: BTreeSet<&str> = order.iter().flat_map(|row| row.iter().copied()).collect();
+    let odd = listed.symmetric_difference(modules);
+    back.map(|(a, b)| format!("{a} names {b}")).chain(odd.map(|m| format!("{m}?"))).collect()
+}
+
+#[test]
+fn no_arrow_inside_a_folder_runs_back() {
+    let all = modules(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    let arrows = arrows(&all);
+    for (folder, order) in ORDERS {
+        let path: Vec<&str> = folder.split("::").collect();
+        let within = all.keys().filter(|m| m.len() > path.len() && m[..path.len()] == path[..]);
+        let modules: BTreeSet<&str> = within.map(|m| m[path.len()].as_str()).collect();
+        assert_eq!(astray(order, &arrows[*folder], &modules), Vec::<String>::new(), "{folder}");
+    }
+    let (order, arrow) = (&[&["a", "b"][..], &["c"]][..], |a: &str, b: &str| (a.into(), b.into()));
+    let found = |arrows: &[(String, String)], modules: &[&str]| {
+        let (arrows, modules) = (arrows.iter().cloned().collect(), modules.iter().copied());
+        astray(order, &arrows, &modules.collect())
+    };
+    assert!(found(&[arrow("c", "a")], &["a", "b", "c"]).is_empty());
+    assert_eq!(found(&[arrow("a", "c"), arrow("a", "b")], &["a", "b", "c"]).len(), 2);
+    assert_eq!(found(&[], &["a", "b", "d"]), ["c?", "d?"]);
 }
 
 #[test]

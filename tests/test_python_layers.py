@@ -1,0 +1,99 @@
+"""The layers of the Python package; `crates/becalm/tests/layers.rs` has those of the library."""
+
+import ast
+from pathlib import Path
+
+import becalm
+
+FOLDER = Path(becalm.__file__).parent
+
+#: A module imports its own group, and the rows before it. Groups of one row do not know each other:
+#: nothing of TFHE knows CKKS, and nothing of CKKS knows TFHE.
+LAYERS = (
+    {
+        "common": """_called _encrypted _files _html _lock _machine _names _native_calls _numpy
+            _pair _progress _public _values errors"""
+    },
+    {
+        "tfhe": """_arrays _encrypted_table _gates _lists _matmul _operations _operators _programs
+            _registers _slot_key _types _words aes ciphertext integers program server""",
+        "ckks": """_arithmetic _catalogue _ckks_files _ckks_program _ckks_server _ckks_session
+            _computes _encrypts _function _keygen _needs _operands _packed _sets _threshold _vectors
+            ckks""",
+    },
+    {
+        "both": "_secret_key circuit keys",
+        "desilo": """_desilo _desilo_arithmetic _desilo_files _desilo_key_files _desilo_matrices
+            desilo""",
+    },
+    {"around": "__main__ _cluster _cluster_batch _cluster_workers bench doctor"},
+)
+
+#: `becalm.Program` is one class for both schemes, and makes the class of the one that is asked for.
+ALLOWED = {("_ckks_program", "program")}
+
+
+def imported(module):
+    """The modules of the package that one imports when it runs, within functions too."""
+    found = set()
+
+    class Imports(ast.NodeVisitor):
+        def visit_If(self, node):
+            # Names for types alone are not imported when the module runs.
+            if not (isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
+                self.generic_visit(node)
+
+        def visit_ImportFrom(self, node):
+            package, _, inner = (node.module or "").partition(".")
+            if package == "becalm":
+                found.update([inner] if inner else [alias.name for alias in node.names])
+
+    Imports().visit(ast.parse((FOLDER / f"{module}.py").read_text(encoding="utf-8")))
+    return {name for name in found if (FOLDER / f"{name}.py").exists()}
+
+
+def circle(arrows):
+    """The modules of which none stands before all others."""
+    while True:
+        left = {m: [to for to in arrows[m] if to in arrows] for m in arrows}
+        named = {to for out in left.values() for to in out}
+        within = {m: out for m, out in left.items() if out and m in named}
+        if within == arrows:
+            return set(within)
+        arrows = within
+
+
+def test_modules_do_not_import_each_other_in_a_circle():
+    modules = [file.stem for file in FOLDER.glob("*.py") if file.stem != "__init__"]
+    assert len(modules) > 20
+    arrows = {module: imported(module) for module in modules}
+    assert circle(arrows) == set()
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == {"b", "c"}
+    assert circle({"a": {"b"}, "b": {"c"}, "c": set()}) == set()
+
+
+def back(arrows, allowed=ALLOWED):
+    """The imports that run back, and the modules without a layer."""
+    places = {
+        module: (row, group)
+        for row, groups in enumerate(LAYERS)
+        for group, modules in groups.items()
+        for module in modules.split()
+    }
+    wrong = [f"{module}?" for module in places.keys() ^ arrows.keys()]
+    for module, to in ((m, to) for m, out in arrows.items() for to in out):
+        here, there = places.get(module), places.get(to)
+        if here and there and here != there and here[0] <= there[0]:
+            wrong += [] if (module, to) in allowed else [f"{module} imports {to}"]
+    return wrong
+
+
+def test_no_import_runs_back():
+    arrows = {
+        file.stem: imported(file.stem) for file in FOLDER.glob("*.py") if file.stem != "__init__"
+    }
+    assert back(arrows) == []
+    assert back(arrows, set()) == ["_ckks_program imports program"]
+    for module, to in (("_values", "server"), ("server", "_sets"), ("_sets", "server")):
+        assert back({**arrows, module: {to}}) == [f"{module} imports {to}"]
+    assert back({**arrows, "_new": set()}) == ["_new?"]
