@@ -119,7 +119,7 @@ def known(operation: str) -> None:
         raise BadInput("operation", wanted, operation, "choose one of these")
 
 
-def priced(
+def cost_by(
     type_: IntegerType,
     operation: str,
     given: dict[str, Any],

@@ -182,7 +182,7 @@ class IntegerType(_html.Shown):
         def one(name: str, operands: _operations.Operands) -> Cost:
             return Cost(**_operations.record(set_, name, bool(deep), tuple(operands))[0].cost())
 
-        return _operations.priced(self, operation, given, one)
+        return _operations.cost_by(self, operation, given, one)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, IntegerType) and self.name == other.name

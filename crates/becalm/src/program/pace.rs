@@ -71,8 +71,8 @@ impl Pace {
     }
 }
 
-/// A plan: for each instruction, the number of bootstraps' waves before it, of bootstraps alone.
-struct Plan {
+/// A schedule: for each instruction, the number of bootstraps' waves before it, of bootstraps alone.
+struct Schedule {
     level: Vec<usize>,
     time: u64,
 }
@@ -82,23 +82,23 @@ impl<O: Operation> Graph<O> {
     /// counts these are [`Graph::waves`].
     pub fn waves_at(&self, pace: &Pace, lanes: usize) -> (Vec<Wave>, u64) {
         let lanes = lanes.max(1);
-        let early = self.planned(pace, lanes, usize::MAX);
+        let early = self.scheduled(pace, lanes, usize::MAX);
         let mut best = early;
         let all = self.ops.iter().filter(|op| op.deep()).count() * lanes;
         let most = pace.points.last().map_or(1, |p| p.0);
         // Waves that are full, most of them, leave nothing to gain.
         if !pace.is_work() && all < most * self.depth() {
             for end in pace.ends().filter(|end| *end >= lanes) {
-                let plan = self.planned(pace, lanes, end / lanes);
-                best = if plan.time < best.time { plan } else { best };
+                let found = self.scheduled(pace, lanes, end / lanes);
+                best = if found.time < best.time { found } else { best };
             }
         }
-        let Plan { level, time } = best;
+        let Schedule { level, time } = best;
         (self.grouped(|i, _| level[i]), time)
     }
 
     /// Bootstraps in turns, those first that most others wait for: as many as are ready, or `most` where that takes less time.
-    fn planned(&self, pace: &Pace, lanes: usize, most: usize) -> Plan {
+    fn scheduled(&self, pace: &Pace, lanes: usize, most: usize) -> Schedule {
         let height = self.heights();
         let mut readers: Vec<Vec<u32>> = vec![vec![]; self.regs.len()];
         let mut missing: Vec<u32> = vec![0; self.ops.len()];
@@ -143,7 +143,7 @@ impl<O: Operation> Graph<O> {
             }
             time += pace.time(taken * lanes);
         }
-        Plan { level, time }
+        Schedule { level, time }
     }
 
     /// For each instruction, the bootstraps on the longest path from it on.

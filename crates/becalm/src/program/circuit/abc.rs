@@ -44,7 +44,7 @@ const RESYN: &str = "b; rw; rf; b; rw; rw -z; b; rf -z; rw -z; b";
 
 /// How the time of a script grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Price {
+enum Growth {
     /// Time that grows with the gates.
     Linear,
     /// Time that grows with gates times levels.
@@ -54,19 +54,19 @@ enum Price {
 }
 
 /// The scripts after `strash`.
-const SCRIPTS: [(&str, Price); 9] = [
-    ("if -K 3", Price::Mapping),
-    ("if -K 4", Price::Mapping),
-    ("b; rw; b", Price::Linear),
-    (RESYN, Price::Careful),
-    ("dch; if -K 3; mfs2", Price::Careful),
-    ("dch; if -K 4; mfs2; st; dch; if -K 4", Price::Careful),
-    ("if -g -K 6 -C 8; st; b", Price::Careful),
-    ("RESYN; dch; if -g -K 6 -C 8; st; dch; if -g -K 6 -C 8; st; b", Price::Careful),
+const SCRIPTS: [(&str, Growth); 9] = [
+    ("if -K 3", Growth::Mapping),
+    ("if -K 4", Growth::Mapping),
+    ("b; rw; b", Growth::Linear),
+    (RESYN, Growth::Careful),
+    ("dch; if -K 3; mfs2", Growth::Careful),
+    ("dch; if -K 4; mfs2; st; dch; if -K 4", Growth::Careful),
+    ("if -g -K 6 -C 8; st; b", Growth::Careful),
+    ("RESYN; dch; if -g -K 6 -C 8; st; dch; if -g -K 6 -C 8; st; b", Growth::Careful),
     (
         "b -l; rs -K 6 -l; rw -l; rs -K 6 -N 2 -l; rf -l; rs -K 8 -l; b -l; rs -K 8 -N 2 -l; rw -l; rs -K 10 -l; \
          rw -z -l; rs -K 10 -N 2 -l; b -l; rs -K 12 -l; rf -z -l; rs -K 12 -N 2 -l; rw -z -l; b -l",
-        Price::Careful,
+        Growth::Careful,
     ),
 ];
 
@@ -74,12 +74,12 @@ const SCRIPTS: [(&str, Price); 9] = [
 /// busy the machine is.
 fn affordable(gates: usize, levels: usize) -> Vec<&'static str> {
     let work = gates.saturating_mul(levels);
-    let pays = |price| match price {
-        Price::Linear => levels <= DEEPEST && gates <= PROVABLE,
-        Price::Mapping => gates <= PROVABLE && work <= MAPPED,
-        Price::Careful => gates <= LARGE && work <= CAREFUL,
+    let pays = |growth| match growth {
+        Growth::Linear => levels <= DEEPEST && gates <= PROVABLE,
+        Growth::Mapping => gates <= PROVABLE && work <= MAPPED,
+        Growth::Careful => gates <= LARGE && work <= CAREFUL,
     };
-    SCRIPTS.iter().filter(|(_, price)| pays(*price)).map(|(script, _)| *script).collect()
+    SCRIPTS.iter().filter(|(_, growth)| pays(*growth)).map(|(script, _)| *script).collect()
 }
 
 /// How to find the ABC of `pyosys`.
