@@ -155,8 +155,12 @@ mod tests {
             let error = Request::parse(&request.to_bytes().unwrap()).unwrap_err();
             assert_eq!(error.kind(), "bad_input", "{error}");
         }
-        assert!(Request::parse(&vec![b' '; MAX_REQUEST as usize + 1]).is_err());
-        assert!(Request::parse(br#"{"program":"ab"}"#).is_err());
+        let long = vec![b' '; MAX_REQUEST as usize + 1];
+        for (bytes, why) in [(&long[..], "a request of at most"), (br#"{"program":"ab"}"#, "a job")]
+        {
+            let error = Request::parse(bytes).unwrap_err();
+            assert!(error.kind() == "bad_input" && error.to_string().contains(why), "{error}");
+        }
         assert_eq!(Request::parse(&whole.to_bytes().unwrap()).unwrap(), whole);
     }
 }

@@ -425,7 +425,8 @@ fn every_other_kind_of_file_is_refused_and_secrets_above_all() {
                 assert_eq!(said, secret.contains(&kind), "{e}");
             }
         }
-        assert!(becalm::job::admit(&bytes[..bytes.len() / 2], bytes.len() as u64).is_err());
+        let half = becalm::job::admit(&bytes[..bytes.len() / 2], bytes.len() as u64);
+        assert_eq!(half.map_err(|e| e.kind()), Err("bad_file"), "{kind}");
         fs::write(&wrong, &bytes).unwrap();
         let places = [
             (Kind::Program, Parts { program: bytes, ..parts.clone() }),

@@ -167,7 +167,9 @@ mod tests {
         assert_eq!((weights.len(), regression.samples.len()), (32768, 569));
         assert!(regression.right(&weights) > 540, "{}", regression.right(&weights));
         regression.require(&weights).unwrap();
-        assert!(regression.require(&weights.iter().map(|w| -w).collect::<Vec<_>>()).is_err());
-        assert!(regression.require(&vec![0.0; BLOCK]).is_err());
+        for wrong in [weights.iter().map(|w| -w).collect(), vec![0.0; BLOCK]] {
+            let refusal = regression.require(&wrong).unwrap_err().to_string();
+            assert!(refusal.contains("samples are right instead of"), "{refusal}");
+        }
     }
 }
