@@ -338,12 +338,12 @@ def test_public_keys_have_files(engine, keys, tmp_path):
     with pytest.raises(becalm.WrongParams, match="same flags"):
         other.write_public_key(public, tmp_path / "other")
     assert not (tmp_path / "other").exists()
-    for call in (
-        lambda: engine.read_public_key(None),
-        lambda: engine.deserialize_public_key("text"),
-        lambda: engine.deserialize_public_key(written[:-1]),
+    for kind, call in (
+        (becalm.BadInput, lambda: engine.read_public_key(None)),
+        (becalm.BadInput, lambda: engine.deserialize_public_key("text")),
+        (becalm.BadFile, lambda: engine.deserialize_public_key(written[:-1])),
     ):
-        with pytest.raises(becalm.Error) as e:
+        with pytest.raises(kind) as e:
             call()
         assert e.value.remedy
 
