@@ -310,9 +310,9 @@ import pathlib
 import warnings
 import becalm
 
-def keys(device):
-    return becalm.keygen("ckks_toy_12", bootstrap=None, device=device, allow_insecure=True,
-                         progress=False)
+def keys(device, threads=0):
+    return becalm.keygen("ckks_toy_12", bootstrap=None, device=device, threads=threads,
+                         allow_insecure=True, progress=False)
 
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
@@ -332,6 +332,7 @@ said = str(warning.message)
 assert "on the CPU, not the GPU: wanted" in said and said.endswith("says that this is meant"), said
 lines = pathlib.Path(__file__).read_text().splitlines()
 assert (warning.filename, lines[warning.lineno - 1][-10:]) == (__file__, "# the line")
+assert "on cpu" in repr(keys("auto", threads=1).server)
 for text in (repr(server), server._repr_html_()):
     assert "on cpu" in text and "no GPU: wanted" in text and "cuda" not in text, text
 secret, server = keys("cuda")

@@ -237,8 +237,8 @@ def keygen(
     allow_insecure
         Whether sets below 128 bits of security are accepted.
     backend, device, threads, progress
-        As for `becalm.keygen`; `"auto"` is the CPU. A machine that does not run CKKS raises an
-        error before any key is made.
+        As for `becalm.keygen`. A machine that does not run CKKS raises an error before any key is
+        made.
 
     Returns
     -------

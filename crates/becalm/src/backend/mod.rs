@@ -280,7 +280,7 @@ pub fn with_threads(name: &str, threads: usize) -> Result<Box<dyn Backend>> {
 }
 
 /// The machine of a name for a parameter set of CKKS, as [`with_threads`]. `cpu` computes where the name is its own, and for `"auto"` where no
-/// GPU can.
+/// GPU can; one of a number of threads computes for `"auto"` alone.
 ///
 /// # Errors
 /// As [`by_name`] and [`Runs::accepts`].
@@ -288,8 +288,7 @@ pub fn for_ckks(name: &str, cpu: &Cpu, params: &CkksParams) -> Result<Arc<dyn Ba
     match name {
         "cpu" => return Ok(Arc::new(cpu.clone())),
         #[cfg(feature = "cuda")]
-        "auto" => return Ok(Arc::new(Auto::on(cpu.clone())?)),
-        #[cfg(not(feature = "cuda"))]
+        "auto" if cpu.has_all() => return Ok(Arc::new(Auto::on(cpu.clone())?)),
         "auto" => return Ok(Arc::new(cpu.clone())),
         _ => {}
     }

@@ -24,6 +24,8 @@ const MAX_THREADS: usize = 1024;
 pub struct Cpu {
     pool: Arc<Threads>,
     level: Level,
+    /// Whether nobody named a number of threads.
+    all: bool,
 }
 
 impl Cpu {
@@ -52,12 +54,17 @@ impl Cpu {
             let wanted = format!("at most {MAX_THREADS} threads");
             return Err(Error::bad_input("cpu", wanted, threads.to_string(), "0 means all cores"));
         }
-        Ok(Cpu { pool: Arc::new(Threads::new(threads)?), level })
+        Ok(Cpu { pool: Arc::new(Threads::new(threads)?), level, all: threads == 0 })
     }
 
     /// Its number of threads.
     pub fn threads(&self) -> usize {
         self.pool.count()
+    }
+
+    /// Whether it has all threads, because nobody named a number.
+    pub(super) fn has_all(&self) -> bool {
+        self.all
     }
 
     /// Runs work, key generation for example, on this backend's threads instead of all.
