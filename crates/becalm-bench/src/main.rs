@@ -6,7 +6,7 @@
 mod beside_tfhe;
 
 use anyhow::{Result, ensure};
-use becalm_bench::ckks::{self, Plan};
+use becalm_bench::ckks::{self, Options};
 use becalm_bench::rows::write_json;
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -79,7 +79,7 @@ fn main() -> Result<()> {
 }
 
 fn beside_ckks(options: &CkksOptions) -> Result<()> {
-    let plan = Plan {
+    let how = Options {
         pattern: options.case.clone(),
         toy: options.quick,
         rounds: usize::from(options.rounds),
@@ -88,7 +88,7 @@ fn beside_ckks(options: &CkksOptions) -> Result<()> {
     };
     // Written after every case, so that an interrupted run leaves what it measured.
     let save = |rows: &[ckks::Row]| options.json.as_ref().map_or(Ok(()), |p| write_json(rows, p));
-    let rows = ckks::run(&plan, save)?;
+    let rows = ckks::run(&how, save)?;
     ensure!(!rows.is_empty(), "no case matches {}", options.case);
     print!("{}", ckks::table(&rows));
     Ok(())

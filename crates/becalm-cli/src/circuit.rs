@@ -217,7 +217,7 @@ pub fn run(args: &Args) -> Result<()> {
                     &a.circuit.circuit,
                     TrustArgs::of(a.allow_insecure, a.circuit.limits.limit).trust(),
                 )?;
-                return priced(&a.circuit, vec![], json!({}), &program, clocks(&program)?);
+                return tell_cost(&a.circuit, vec![], json!({}), &program, clocks(&program)?);
             }
             let (circuit, compiled) = compile(&a.circuit, a.backend.as_deref())?;
             let clocks = clocks(&compiled.program)?;
@@ -408,11 +408,11 @@ fn cost(
     lines.extend(rewriting.remark.iter().map(|remark| ("remark", remark.clone())));
     let facts =
         json!({ "and": and, "xor": xor, "abc": rewriting.tool, "remark": rewriting.remark });
-    priced(args, lines, facts, &compiled.program, clocks)
+    tell_cost(args, lines, facts, &compiled.program, clocks)
 }
 
 /// Reports the facts of a circuit, then the cost of its program.
-fn priced(
+fn tell_cost(
     args: &CircuitArgs,
     mut lines: Vec<(&'static str, String)>,
     mut all: serde_json::Value,

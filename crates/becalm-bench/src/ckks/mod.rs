@@ -29,7 +29,7 @@ const NOISE_STD: f64 = 3.2;
 
 /// How to measure.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct Options {
     /// Only the cases whose name matches.
     pub pattern: String,
     /// Small rings.
@@ -132,7 +132,7 @@ struct Group {
 const BASIC: [&str; 4] = ["multiply", "rotate", "encrypt", "decrypt"];
 
 /// Names and commands of a kind beside a peer.
-fn cases(plan: &Plan, peer: Option<Peer>, kind: &ours::Kind, named: &str) -> Vec<(String, String)> {
+fn cases(toy: bool, peer: Option<Peer>, kind: &ours::Kind, named: &str) -> Vec<(String, String)> {
     let side = peer.map_or("becalm", Peer::name);
     let mut cases = vec![];
     if named == ours::REGRESSION {
@@ -153,19 +153,19 @@ fn cases(plan: &Plan, peer: Option<Peer>, kind: &ours::Kind, named: &str) -> Vec
         cases.extend(BASIC.map(|op| (format!("ckks/{side}/{op}"), op.to_string())));
     }
     // Where the peer's fresh ciphertexts are longer than what its bootstrap leaves: at equal levels too.
-    if named == "basic" && !plan.toy {
+    if named == "basic" && !toy {
         let at = |op: &str| (format!("ckks/{side}/{op}_level_10"), format!("{op} 10"));
         cases.extend(BASIC.map(at));
     }
     cases
 }
 
-fn groups(plan: &Plan) -> Result<Vec<Group>> {
-    let (one, all) = (vec![plan.threads[0]], plan.threads.clone());
+fn groups(how: &Options) -> Result<Vec<Group>> {
+    let (one, all) = (vec![how.threads[0]], how.threads.clone());
     let mut groups = vec![];
     let mut push = |peer: Option<Peer>, kind: &str, named: &str, threads: &[usize]| -> Result<()> {
         let kind = ours::kind(kind)?;
-        let cases = cases(plan, peer, kind, named);
+        let cases = cases(how.toy, peer, kind, named);
         groups.push(Group { kind, peer, threads: threads.to_vec(), cases });
         Ok(())
     };
@@ -183,7 +183,7 @@ fn groups(plan: &Plan) -> Result<Vec<Group>> {
         ("sign", "sign"),
     ];
     // desilofhe has no bootstrap in a small ring.
-    for (desilo, kind) in kinds.into_iter().filter(|_| !plan.toy) {
+    for (desilo, kind) in kinds.into_iter().filter(|_| !how.toy) {
         let threads = if kind == "regular" { &all } else { &one };
         push(Some(Peer::Desilo(desilo)), kind, kind, threads)?;
     }
@@ -192,7 +192,7 @@ fn groups(plan: &Plan) -> Result<Vec<Group>> {
     }
     for group in &mut groups {
         let wanted =
-            |threads: usize, name: &str| matches(&plan.pattern, &format!("{name}/{threads}"));
+            |threads: usize, name: &str| matches(&how.pattern, &format!("{name}/{threads}"));
         group.threads.retain(|t| group.cases.iter().any(|(name, _)| wanted(*t, name)));
         group.cases.retain(|(name, _)| group.threads.iter().any(|t| wanted(*t, name)));
     }
@@ -204,13 +204,13 @@ fn groups(plan: &Plan) -> Result<Vec<Group>> {
 ///
 /// # Errors
 /// A process that fails; a result that is wrong.
-pub fn run(plan: &Plan, mut done: impl FnMut(&[Row]) -> Result<()>) -> Result<Vec<Row>> {
+pub fn run(how: &Options, mut done: impl FnMut(&[Row]) -> Result<()>) -> Result<Vec<Row>> {
     let mut rows = vec![];
-    for group in groups(plan)? {
+    for group in groups(how)? {
         eprintln!("{} beside {} …", group.kind.name, group.peer.map_or("nothing", Peer::name));
-        let measured = seating(plan, &group).and_then(|seating| match seating {
-            Seating::Together => together(plan, &group, &mut rows, &mut done),
-            Seating::Apart => apart(plan, &group, &mut rows),
+        let measured = seating(how, &group).and_then(|seating| match seating {
+            Seating::Together => together(how, &group, &mut rows, &mut done),
+            Seating::Apart => apart(how, &group, &mut rows),
         });
         if let Err(reason) = measured {
             // A side that this machine lacks does not end the run; an error later does.
@@ -250,10 +250,10 @@ enum Seating {
     Apart,
 }
 
-fn seating(plan: &Plan, group: &Group) -> Result<Seating> {
-    let of = |full: u64| if plan.toy { TOY } else { full };
+fn seating(how: &Options, group: &Group) -> Result<Seating> {
+    let of = |full: u64| if how.toy { TOY } else { full };
     let (ours, peer) = (of(group.kind.memory), group.peer.map_or(0, |p| of(p.memory())));
-    let free = available_memory().map_or(u64::MAX, |bytes| bytes as u64).min(plan.memory);
+    let free = available_memory().map_or(u64::MAX, |bytes| bytes as u64).min(how.memory);
     let (needed, there) = (ours.max(peer) as f64 / 1e9, free as f64 / 1e9);
     if needed > there {
         return Err(anyhow!("it takes about {needed:.1} GB, of {there:.1} (--memory)"))
@@ -282,32 +282,32 @@ impl std::fmt::Display for Failed {
     }
 }
 
-fn start_ours(plan: &Plan, group: &Group) -> Result<Worker> {
+fn start_ours(how: &Options, group: &Group) -> Result<Worker> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["ckks-worker", group.kind.name]);
-    if plan.toy {
+    if how.toy {
         command.arg("--toy");
     }
     Worker::start(command).context(Lacking)
 }
 
-fn start_peer(plan: &Plan, group: &Group) -> Result<Option<Worker>> {
+fn start_peer(how: &Options, group: &Group) -> Result<Option<Worker>> {
     let Some(peer) = group.peer else { return Ok(None) };
-    let command = peer.command(plan.toy, group.threads[0]).context(Lacking)?;
+    let command = peer.command(how.toy, group.threads[0]).context(Lacking)?;
     Worker::start(command).context(Failed).context(Lacking).map(Some)
 }
 
 /// Both in memory at once.
 fn together(
-    plan: &Plan,
+    how: &Options,
     group: &Group,
     rows: &mut Vec<Row>,
     done: &mut impl FnMut(&[Row]) -> Result<()>,
 ) -> Result<()> {
     // The peer's keys take longer, and more while they are made.
-    let (peer, missing) = present(start_peer(plan, group))?;
-    let mut sides: Vec<Worker> = std::iter::once(start_ours(plan, group)?).chain(peer).collect();
-    measure(plan, group, &mut sides, &mut |measured| {
+    let (peer, missing) = present(start_peer(how, group))?;
+    let mut sides: Vec<Worker> = std::iter::once(start_ours(how, group)?).chain(peer).collect();
+    measure(how, group, &mut sides, &mut |measured| {
         match &missing {
             Some(why) => ours_alone(group, vec![measured], why, rows)?,
             None => rows.push(row(group, measured, true)?),
@@ -327,19 +327,19 @@ fn present(peer: Result<Option<Worker>>) -> Result<(Option<Worker>, Option<anyho
 }
 
 /// One after the other.
-fn apart(plan: &Plan, group: &Group, rows: &mut Vec<Row>) -> Result<()> {
+fn apart(how: &Options, group: &Group, rows: &mut Vec<Row>) -> Result<()> {
     eprintln!("  one after the other: both together do not fit");
     let alone = |worker: Result<Option<Worker>>| -> Result<Vec<Measured>> {
         let mut all = vec![];
         let mut sides: Vec<Worker> = worker?.into_iter().collect();
-        measure(plan, group, &mut sides, &mut |measured| {
+        measure(how, group, &mut sides, &mut |measured| {
             all.push(measured);
             Ok(())
         })?;
         Ok(all)
     };
-    let ours = alone(start_ours(plan, group).map(Some))?;
-    let peer = alone(start_peer(plan, group));
+    let ours = alone(start_ours(how, group).map(Some))?;
+    let peer = alone(start_peer(how, group));
     let peer = match peer {
         Err(why) if why.is::<Lacking>() => return ours_alone(group, ours, &why, rows),
         other => other?,
@@ -376,7 +376,7 @@ struct Measured {
 
 /// Every case of a group at every number of threads.
 fn measure(
-    plan: &Plan,
+    how: &Options,
     group: &Group,
     sides: &mut [Worker],
     keep: &mut impl FnMut(Measured) -> Result<()>,
@@ -388,7 +388,7 @@ fn measure(
         }
         for (name, command) in &group.cases {
             let case = format!("{name}/{threads}");
-            if !matches(&plan.pattern, &case) {
+            if !matches(&how.pattern, &case) {
                 continue;
             }
             let bootstrap = command.starts_with("bootstrap");
@@ -400,7 +400,7 @@ fn measure(
             }
             eprintln!("  {case}");
             let answers =
-                by_turns(sides, command, threads, plan.rounds).with_context(|| case.clone())?;
+                by_turns(sides, command, threads, how.rounds).with_context(|| case.clone())?;
             let made = sides.iter().zip(&answers).zip(&signs);
             let made = made.map(|((w, a), s)| side(w, a, s.filter(|_| bootstrap)));
             let sides = made.collect::<Result<_>>()?;

@@ -117,7 +117,7 @@ fn grouped(choice: &Choice) -> Groups {
         let width = own.leaves.len();
         let late = |cut: &Cut| {
             let ready = cut.leaves.iter().map(|l| choice.ready(*l as usize)).max();
-            // Where that is not sure, it is found out when the cover is priced.
+            // Where that is not sure, it is found out when the cost of the cover is counted.
             match choice.exact {
                 true => ready >= Some(choice.required[node]),
                 false => choice.arrival_of(cut) > choice.required[node],
