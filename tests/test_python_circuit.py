@@ -69,7 +69,7 @@ def test_a_traced_function_runs_on_encrypted_bits(toy):
         (lambda: becalm.circuit.trace(lambda a: a << -1, 4), "from 0 up"),
         (lambda: becalm.circuit.trace(lambda a: a + 1.5, 4), "an integer"),
         (lambda: becalm.circuit.trace(lambda a: ~a, 4)(16), "4 bits for a"),
-        (lambda: becalm.circuit.trace(lambda a: ~a, 4)(1, 2), "1 values"),
+        (lambda: becalm.circuit.trace(lambda a: ~a, 4)(1, 2), "1 value,"),
         (
             lambda: becalm.circuit.trace(lambda a: ~a, 4).compile(goal="least"),
             "depth, bootstraps or a number",

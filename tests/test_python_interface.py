@@ -107,7 +107,7 @@ def test_reprs_say_what_a_thing_is_and_keep_secrets(toy):
         (server, "Server", "toy_2_2", secret.key_id),
         (x, "Ciphertext", "(1, 2)", "0 to 3 modulo 16", secret.key_id, "noise 2^-"),
         (x[0, 0] + x, "Ciphertext"),
-        (p, "Program", "2 inputs", "1 bootstraps"),
+        (p, "Program", "2 inputs, 1 output, 1 bootstrap,"),
         (r, "Register", "0 to 3 modulo 16"),
         (t, "Register", "encrypted table"),
         (secret.encrypt_table(lambda m: m), "EncryptedTable", "modulo 16"),

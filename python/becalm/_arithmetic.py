@@ -14,6 +14,7 @@ from becalm._called import called
 from becalm._lock import Lock
 from becalm._operands import Vector, computing, numbers, operand
 from becalm._sets import turn
+from becalm._values import counted
 from becalm.errors import BadInput, OutOfMemory, Unsupported
 
 T = TypeVar("T")
@@ -171,8 +172,8 @@ class Matrix:
     def __repr__(self) -> str:
         kind = "real" if self.real else "complex"
         return (
-            f"<becalm.ckks.Matrix of {self._native.diagonals} {kind} diagonals for {self.slots} "
-            f"slots, {len(self.rotations)} rotations>"
+            f"<becalm.ckks.Matrix of {counted(self._native.diagonals, f'{kind} diagonal')} for "
+            f"{counted(self.slots, 'slot')}, {counted(len(self.rotations), 'rotation')}>"
         )
 
     def __reduce__(self) -> NoReturn:

@@ -16,6 +16,7 @@ from becalm._computes import Computes
 from becalm._names import CkksName
 from becalm._operands import Vector, all_real, at_level, operand
 from becalm._sets import Params, params, planned, slots_of, staged
+from becalm._values import counted
 from becalm.errors import BadInput, Unsupported, WrongParams
 
 
@@ -63,9 +64,10 @@ class Cost(_html.Shown):
 
     def __str__(self) -> str:
         return (
-            f"{self.bootstraps} bootstraps (depth {self.depth}), {self.key_switches} key switches, "
-            f"{self.products} products, about {self.transforms} transforms, {self.instructions} "
-            f"instructions, {self.bytes_per_lane} bytes per lane"
+            f"{counted(self.bootstraps, 'bootstrap')} (depth {self.depth}), "
+            f"{counted(self.key_switches, 'key switch')}, {counted(self.products, 'product')}, "
+            f"about {counted(self.transforms, 'transform')}, "
+            f"{counted(self.instructions, 'instruction')}, {self.bytes_per_lane} bytes per lane"
         )
 
 
@@ -121,7 +123,7 @@ class Needs(_html.Shown):
         ]
 
     def __repr__(self) -> str:
-        words = [f"{len(self.rotations)} rotations"]
+        words = [counted(len(self.rotations), "rotation")]
         words += ["conjugation"] * self.conjugate + ["a bootstrap"] * self.bootstrap
         words += ["products"] * bool(self._native.multiply)
         return f"<becalm.ckks.Needs: {', '.join(words)}>"
@@ -548,9 +550,10 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
 
     def __repr__(self) -> str:
         return (
-            f"<becalm.ckks.Program of {len(self)} instructions, {self.inputs} inputs, "
-            f"{self.outputs} outputs, {self.cost.key_switches} key switches, "
-            f"{self.cost.bootstraps} bootstraps, {self._native.params}>"
+            f"<becalm.ckks.Program of {counted(len(self), 'instruction')}, "
+            f"{counted(self.inputs, 'input')}, {counted(self.outputs, 'output')}, "
+            f"{counted(self.cost.key_switches, 'key switch')}, "
+            f"{counted(self.cost.bootstraps, 'bootstrap')}, {self._native.params}>"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

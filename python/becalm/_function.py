@@ -137,7 +137,7 @@ class Function(_html.Shown):
 
     def _given(self, xs: Sequence[V]) -> list[V]:
         if len(xs) != self.arguments:
-            wanted = f"{self.arguments} vector{'s' if self.arguments > 1 else ''}"
+            wanted = _values.counted(self.arguments, "vector")
             remedy = "pass ciphertexts or registers of a program"
             raise BadInput(self.name, wanted, str(len(xs)), remedy)
         return list(xs)
@@ -159,7 +159,7 @@ class Function(_html.Shown):
         of = f" of {self.size} slots" if self.size > 1 else ""
         apart = f", {self.gap:g} apart" if self.gap else ""
         bits = f", {self.bits:.1f} bits" if self.error else ""
-        levels = f"{self.levels} level{'' if self.levels == 1 else 's'}"
+        levels = _values.counted(self.levels, "level")
         return f"<becalm.ckks.Function {self.name}{of}{on}{apart}: {levels}{bits}>"
 
     def __reduce__(self) -> NoReturn:

@@ -289,7 +289,7 @@ class PackedArray(ByTable, _html.Shown):
         ]
 
     def __repr__(self) -> str:
-        many = f"shape {self._shape}, {self._bits} bit{'s' if self._bits > 1 else ''}"
+        many = f"shape {self._shape}, {_values.counted(self._bits, 'bit')}"
         return f"<becalm.ckks.PackedArray, {many}, error at most 2^{np.log2(self.error):.1f}>"
 
     def __reduce__(self) -> NoReturn:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from becalm import _html, _native, _values
 from becalm._encrypted import Encrypted
-from becalm._values import TableSource
+from becalm._values import TableSource, counted
 from becalm.errors import BadInput
 
 if TYPE_CHECKING:
@@ -58,9 +58,10 @@ class Cost(_html.Shown):
     def __str__(self) -> str:
         time = "" if self.seconds is None else f", about {self.seconds:.3g} s"
         return (
-            f"{self.bootstraps} bootstraps (depth {self.depth}), {self.key_switches} key switches, "
-            f"{self.linear} linear, {self.waves} waves, {self.bytes_per_lane} bytes "
-            f"per lane, {self.lanes} lanes{time}"
+            f"{counted(self.bootstraps, 'bootstrap')} (depth {self.depth}), "
+            f"{counted(self.key_switches, 'key switch')}, {self.linear} linear, "
+            f"{counted(self.waves, 'wave')}, {self.bytes_per_lane} bytes per lane, "
+            f"{counted(self.lanes, 'lane')}{time}"
         )
 
 

@@ -230,3 +230,9 @@ def megabytes(size: int) -> str:
         if size >= unit:
             return f"{size / unit:.1f} {name}"
     return f"{size / 1000:.1f} kB"
+
+
+def counted(count: int, one: str) -> str:
+    """A number of things, of which `one` is the name of one."""
+    many = "es" if one.endswith("ch") else "s"
+    return f"{count} {one}{'' if count == 1 else many}"

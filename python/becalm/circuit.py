@@ -163,7 +163,7 @@ class Circuit(_html.Shown):
 
     def _bits(self, values: Sequence[int]) -> list[int]:
         if len(values) != len(self.inputs):
-            wanted = f"{len(self.inputs)} values, one for each input"
+            wanted = f"{_values.counted(len(self.inputs), 'value')}, one for each input"
             raise BadInput("circuit", wanted, str(len(values)), "see Circuit.inputs")
         bits: list[int] = []
         for (name, width), value in zip(self.inputs, values, strict=True):
@@ -534,7 +534,7 @@ def _parameters(function: Callable[..., Any], count: int) -> list[str]:
         inspect.signature(function).bind(*range(count))
         kinds = inspect.signature(function).parameters.values()
     except TypeError as why:
-        wanted = f"a function of {count} argument{'s' if count != 1 else ''}, one for each width"
+        wanted = f"a function of {_values.counted(count, 'argument')}, one for each width"
         raise BadInput("trace", wanted, str(why), "give a width for each argument") from None
     except ValueError:
         return [f"in{i}" for i in range(count)]

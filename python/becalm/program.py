@@ -11,7 +11,7 @@ from becalm._called import called
 from becalm._native import Params
 from becalm._programs import Program
 from becalm._registers import Cost, Register, Table, integer
-from becalm._values import TableSource
+from becalm._values import TableSource, counted
 from becalm.errors import BadInput
 
 if TYPE_CHECKING:
@@ -503,8 +503,9 @@ class TfheProgram(Program, scheme="tfhe"):
 
     def __repr__(self) -> str:
         return (
-            f"<becalm.Program of {len(self)} instructions, {self.inputs} inputs, "
-            f"{self.outputs} outputs, {self.cost.bootstraps} bootstraps, {self.params.name}>"
+            f"<becalm.Program of {counted(len(self), 'instruction')}, "
+            f"{counted(self.inputs, 'input')}, {counted(self.outputs, 'output')}, "
+            f"{counted(self.cost.bootstraps, 'bootstrap')}, {self.params.name}>"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
