@@ -1,8 +1,10 @@
 """The face itself: documented, typed, readable, and the same as what is compiled."""
 
 import ast
+import contextlib
 import doctest
 import inspect
+import os
 import subprocess
 import sys
 from importlib import metadata
@@ -199,6 +201,37 @@ def test_doctor(capsys):
     assert capsys.readouterr().out == ""
     report["checks"][0]["ok"] = False
     assert not report.ok and "not to be trusted" in str(report)
+
+
+def test_doctor_shows_how_far_its_checks_are(monkeypatch):
+    seen = []
+
+    @contextlib.contextmanager
+    def shown(progress, label, delay):
+        assert (progress, label) == (None, "doctor")
+        yield lambda done, total: seen.append((done, total))
+
+    monkeypatch.setattr(sys.modules["becalm.doctor"], "shown", shown)
+    becalm.doctor()
+    (total,) = {total for _, total in seen}
+    assert [done for done, _ in seen] == list(range(total)) and total > 10
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals here")
+def test_the_command_shows_how_far_the_checks_of_doctor_are():
+    import pty
+
+    script = Path(sys.executable).parent / "becalm"
+    ours, its = pty.openpty()
+    child = subprocess.Popen([script, "doctor"], stdout=subprocess.PIPE, stderr=its, text=True)
+    os.close(its)
+    drawn = bytearray()
+    with contextlib.suppress(OSError):  # the other end is closed
+        while piece := os.read(ours, 4096):
+            drawn += piece
+    os.close(ours)
+    out, _ = child.communicate()
+    assert child.returncode == 0 and "checks" in drawn.decode() and ": right" in out
 
 
 def test_the_command_comes_with_the_wheel():

@@ -10,6 +10,7 @@ import numpy as np
 
 from becalm import _native, _public
 from becalm._native import Params
+from becalm._progress import shown
 from becalm._values import megabytes
 from becalm.errors import DeviceError
 from becalm.keys import SecretKey
@@ -70,6 +71,14 @@ def doctor(*, quiet: bool = False) -> Report:
     >>> report.ok, report["becalm"] == becalm.__version__
     (True, True)
     """
+    toys = [p for p in Params.all() if p.kind == "toy"]
+    pairs = [(instructions, p) for instructions in _native.instructions() for p in toys]
+    faults: dict[str, list[str]] = {instructions: [] for instructions, _ in pairs}
+    with shown(False if quiet else None, "doctor", delay=1.0) as tell:
+        for done, (instructions, params) in enumerate(pairs):
+            if tell is not None:
+                tell(done, len(pairs))
+            faults[instructions] += _fault(params, instructions)
     report = Report(
         becalm=_native.__version__,
         python=platform.python_version(),
@@ -84,7 +93,7 @@ def doctor(*, quiet: bool = False) -> Report:
         gpus=_gpus(),
         gpu_images=_native.gpu_images(),
         nvrtc=_native.nvrtc(),
-        checks=[_check(i) for i in _native.instructions()],
+        checks=[_check(len(toys), *found) for found in faults.items()],
     )
     if not quiet:
         print(report)
@@ -118,15 +127,13 @@ def _processor() -> str:
         return platform.processor() or platform.machine() or "unknown"
 
 
-def _check(instructions: str) -> dict[str, Any]:
-    """Every value of every toy set through a table that turns them round."""
-    toys = [p for p in Params.all() if p.kind == "toy"]
-    wrong = [fault for p in toys for fault in _fault(p, instructions)]
-    what = f"bootstraps of {len(toys)} toy sets with {instructions}"
+def _check(toys: int, instructions: str, wrong: list[str]) -> dict[str, Any]:
+    what = f"bootstraps of {toys} toy sets with {instructions}"
     return {"what": what, "ok": not wrong, "detail": "; ".join(wrong) or "right"}
 
 
 def _fault(params: Params, instructions: str) -> list[str]:
+    """Every value of a toy set through a table that turns them round."""
     try:
         secret = SecretKey.generate(params, allow_insecure=True)
         server = secret.server(progress=False)

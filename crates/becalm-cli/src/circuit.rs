@@ -185,7 +185,7 @@ struct RunArgs {
     #[command(flatten)]
     circuit: CircuitArgs,
     /// The value of each input port: decimal (200), hexadecimal (0xc8) or binary (0b11001000); bit 0 is the port's first wire.
-    #[arg(long, value_delimiter = ',', required = true)]
+    #[arg(long, value_delimiter = ',', required = true, allow_hyphen_values = true)]
     inputs: Vec<String>,
     /// The machine that computes.
     #[arg(long, default_value = "auto")]

@@ -2,6 +2,7 @@
 
 use crate::report::{self, facts, megabytes};
 use anyhow::{Result, bail};
+use becalm::Error;
 use becalm::backend::{Cpu, Evaluator, gpus, images, nvrtc};
 use becalm::cipher::SecretKey;
 use becalm::math::memory::available_memory;
@@ -45,7 +46,7 @@ struct Check {
 
 /// Looks and checks.
 pub fn run(args: &Args) -> Result<()> {
-    let report = Report {
+    let mut report = Report {
         version: env!("CARGO_PKG_VERSION"),
         processor: first_value("/proc/cpuinfo", "model name"),
         threads: std::thread::available_parallelism().map_or(1, usize::from),
@@ -58,12 +59,20 @@ pub fn run(args: &Args) -> Result<()> {
         gpus: gpus().unwrap_or_else(|e| vec![format!("none: {}", e.detail().got)]),
         kernels: images().collect(),
         nvrtc: nvrtc(),
-        checks: checks(),
+        checks: vec![],
     };
+    // The checks take seconds: people see the rest before them.
+    if !args.json {
+        print(&report)?;
+    }
+    report.checks = checks()?;
     if args.json {
-        report::json(&report)?
+        report::json(&report)?;
     } else {
-        print(&report)?
+        for c in &report.checks {
+            let mark = if c.ok { "✓" } else { "✗" };
+            report::print(&format!("  {mark} {}: {}", c.what, c.detail))?;
+        }
     }
     if report.checks.iter().any(|c| !c.ok) {
         bail!("a check failed: results on this machine cannot be trusted");
@@ -92,19 +101,26 @@ fn first_value(path: &str, key: &str) -> Option<String> {
 }
 
 /// A small bootstrap at every instruction level, for every toy set.
-fn checks() -> Vec<Check> {
+fn checks() -> Result<Vec<Check>> {
     let toys = TfheParams::all().iter().filter(|p| p.kind == Kind::Toy);
-    let pairs = toys.flat_map(|p| Level::available().iter().map(move |l| (p, *l)));
-    pairs
-        .map(|(params, level)| {
-            let what = format!("bootstrap {} with {}", params.name, level.name());
-            match bootstraps_right(params, level) {
-                Ok(true) => Check { what, ok: true, detail: "right".into() },
-                Ok(false) => Check { what, ok: false, detail: "wrong result".into() },
-                Err(e) => Check { what, ok: false, detail: e.to_string() },
-            }
-        })
-        .collect()
+    let pairs: Vec<_> =
+        toys.flat_map(|p| Level::available().iter().map(move |l| (p, *l))).collect();
+    let (all, bar) = (pairs.len(), report::bar("checks", pairs.len()));
+    let mut checks = vec![];
+    for (params, level) in pairs {
+        if report::follow(&bar)(checks.len(), all).is_break() {
+            let (wanted, got) = ("to finish", "a request to stop");
+            return Err(Error::interrupted("doctor", wanted, got, "start it again").into());
+        }
+        let what = format!("bootstrap {} with {}", params.name, level.name());
+        checks.push(match bootstraps_right(params, level) {
+            Ok(true) => Check { what, ok: true, detail: "right".into() },
+            Ok(false) => Check { what, ok: false, detail: "wrong result".into() },
+            Err(e) => Check { what, ok: false, detail: e.to_string() },
+        });
+    }
+    bar.finish_and_clear();
+    Ok(checks)
 }
 
 fn bootstraps_right(params: &TfheParams, level: Level) -> becalm::Result<bool> {
@@ -129,9 +145,5 @@ fn print(r: &Report) -> Result<()> {
         ("GPUs", r.gpus.join("; ")),
         ("GPU kernels", kernels(&r.kernels)),
         ("NVRTC", r.nvrtc.clone().unwrap_or_else(|| "none".into())),
-    ]))?;
-    for c in &r.checks {
-        report::print(&format!("  {} {}: {}", if c.ok { "✓" } else { "✗" }, c.what, c.detail))?;
-    }
-    Ok(())
+    ]))
 }

@@ -12,16 +12,16 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["n", "log_q", "noise_std", "secret", "targets"])]
     params: Option<String>,
     /// Dimension of the secret.
-    #[arg(long, required_unless_present = "params")]
+    #[arg(long)]
     n: Option<u32>,
     /// log2 of the modulus.
-    #[arg(long, required_unless_present = "params")]
+    #[arg(long)]
     log_q: Option<f64>,
     /// Distribution of the secret: binary, ternary, sparse:WEIGHT or gaussian:STD.
     #[arg(long, default_value = "binary")]
     secret: String,
     /// Standard deviation of the noise, in units of 1 in Z_q.
-    #[arg(long, required_unless_present = "params")]
+    #[arg(long)]
     noise_std: Option<f64>,
     /// Secrets that one reduced basis serves: N for samples over Z[X]/(X^N + 1), 1 for plain LWE.
     #[arg(long, default_value_t = 1)]
@@ -63,7 +63,9 @@ fn instances(args: &Args) -> Result<Vec<Instance>> {
         return Ok(TfheParams::named(name)?.instances().to_vec());
     }
     let (Some(n), Some(log2_q), Some(noise_std)) = (args.n, args.log_q, args.noise_std) else {
-        usage!("an instance needs --n, --log-q and --noise-std");
+        usage!(
+            "nothing to estimate: give a set with --params, or an instance with --n, --log-q and --noise-std"
+        );
     };
     let secret = secret(&args.secret)?;
     Ok(vec![Instance { n, log2_q, secret, noise_std, targets: args.targets }])

@@ -263,8 +263,8 @@ pub fn encrypt(args: &EncryptArgs) -> Result<()> {
         let key = args.secret.display();
         usage!("{key} is no key of CKKS; leave --vector, --level and --slots out");
     }
-    let values = Given::integers(&args.values)?;
     let secret = read(&args.secret, |path| SecretKey::load(path, args.trust.trust()))?;
+    let values = Given::integers(&args.values)?;
     let encoding = match args.modulus {
         Some(p) => Encoding::padded(p)?,
         None => Encoding::of(secret.params()),
@@ -359,7 +359,7 @@ fn of_ckks(args: &EvalArgs) -> Result<Option<programs::Job<'_>>> {
         usage!("{} is of CKKS; leave --slot-key out", of.display());
     }
     let program = match &args.program {
-        Some(path) => CkksProgram::load(path, args.trust.trust())?,
+        Some(path) => read(path, |path| CkksProgram::load(path, args.trust.trust()))?,
         None if args.table.is_empty() => usage!("nothing to do: give --table or --program"),
         None => programs::tables(&args.evaluation, &args.inputs, &args.table)?,
     };

@@ -250,15 +250,20 @@ fn work(args: &WorkArgs) -> Result<()> {
         ));
     };
     let worked = job.work(machine.as_ref(), &worker, &unless_stopped, tell)?;
+    let Status { chunks, done, .. } = job.status()?;
     if args.json {
         report::json(&json!({
             "worker": worker.name, "finished": worked.finished, "lanes": worked.lanes,
             "taken_over": worked.taken_over, "dropped": worked.dropped, "differing": worked.differing,
-            "checked": worked.checked, "failed": worked.failed,
+            "checked": worked.checked, "failed": worked.failed, "job_done": done == chunks,
         }))?;
     } else {
-        let (chunks, lanes) = (counted(worked.finished, "chunk"), counted(worked.lanes, "lane"));
-        report::print(&format!("{}: {chunks} finished, {lanes}", worker.name))?;
+        let (own, lanes) = (counted(worked.finished, "chunk"), counted(worked.lanes, "lane"));
+        let state = match done == chunks {
+            true => "the job is done: `becalm job collect` writes its results".into(),
+            false => format!("{done} of {} of the job are done", counted(chunks, "chunk")),
+        };
+        report::print(&format!("{}: {own} finished, {lanes}; {state}", worker.name))?;
     }
     if let Some((chunk, other)) = worked.differing.first() {
         bail!(

@@ -80,8 +80,8 @@ pub(crate) fn read<'a, T>(
     load: impl FnOnce(&'a Path) -> becalm::Result<T>,
 ) -> Result<T> {
     load(path).map_err(|e| {
-        let place = path.display().to_string();
-        let said = e.to_string().contains(&place);
-        if said { e.into() } else { anyhow::Error::from(e).context(place) }
+        let said = e.names(path);
+        let e = anyhow::Error::from(e);
+        if said { e } else { e.context(path.display().to_string()) }
     })
 }

@@ -4,7 +4,7 @@ use crate::ckks::{On, keys as make_keys, prepared, timed};
 use crate::files::{DecryptArgs, EncryptArgs, require_place};
 use crate::output::read;
 use crate::report::{self, Given, counted, facts, median, megabytes, milliseconds, peak_memory};
-use crate::threshold::{self, context_of};
+use crate::threshold::{self, SECRET, context_of};
 use anyhow::{Result, bail};
 use becalm::backend::{Backend, CkksSetup, Cpu, Evaluator, for_ckks};
 use becalm::bootstrap::ckks::{KeyPlan, Wish};
@@ -32,7 +32,7 @@ pub(crate) fn bits_of(params: &CkksParams) -> u32 {
 /// Encrypts packed integers.
 pub fn encrypt(args: &EncryptArgs) -> Result<()> {
     require_place(&args.out, args.force)?;
-    let context = context_of(&args.secret, &args.trust)?;
+    let context = context_of(&args.secret, SECRET, &args.trust)?;
     let secret = read(&args.secret, |path| context.load_secret_key(path, args.trust.trust()))?;
     let bits = args.bits.unwrap_or_else(|| bits_of(context.params()).max(1));
     let x = context.encrypt_integers(&Given::integers(&args.values)?, bits, &secret)?;
@@ -50,7 +50,9 @@ pub fn encrypt(args: &EncryptArgs) -> Result<()> {
 
 /// Decrypts a ciphertext of CKKS: its integers, or the values of its slots.
 pub fn decrypt(args: &DecryptArgs) -> Result<()> {
-    let (context, trust) = (context_of(&args.secret, &args.trust)?, args.trust.trust());
+    let trust = args.trust.trust();
+    // The ciphertext says which key is wanted.
+    let context = context_of(&args.input, "a ciphertext of CKKS", &args.trust)?;
     let secret = read(&args.secret, |path| context.load_secret_key(path, trust))?;
     let (x, real) = read(&args.input, |path| context.load_noted_ciphertext(path, trust))?;
     if x.integers().is_none() {

@@ -89,7 +89,8 @@ fn run(
     takes: usize,
 ) -> Result<Vec<Value>> {
     let context = Arc::new(Context::new(program.params(), job.trust.allow_insecure)?);
-    let keys = context.load_keys_with(job.keys, KeyForm::Ready, &unless_stopped)?;
+    let load = |path| context.load_keys_with(path, KeyForm::Ready, &unless_stopped);
+    let keys = read(job.keys, load)?;
     let evaluator = Evaluator::new(machine, CkksSetup::new(&context, &Arc::new(keys)))?;
     evaluator.require(program)?;
     let lanes: Vec<&[PathBuf]> = job.inputs.chunks(takes).collect();
@@ -99,9 +100,10 @@ fn run(
     // Files that do not fit are refused before anything takes long.
     let mut real = vec![];
     for paths in &lanes {
-        let read = paths.iter().map(|path| context.load_noted_ciphertext(path, job.trust));
+        let load =
+            |path: &PathBuf| read(path, |path| context.load_noted_ciphertext(path, job.trust));
         let (given, said): (Vec<Rlwe>, Vec<Option<bool>>) =
-            read.collect::<becalm::Result<Vec<_>>>()?.into_iter().unzip();
+            paths.iter().map(load).collect::<Result<Vec<_>>>()?.into_iter().unzip();
         evaluator.check(program, &given.iter().collect::<Vec<_>>())?;
         // A file that says nothing is taken at the word of the caller.
         let made =

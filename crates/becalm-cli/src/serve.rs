@@ -6,7 +6,7 @@ use crate::signals::stopped;
 use anyhow::Result;
 use becalm_serve::{Config, GoOn, Limits, Service, Tokens};
 use serde_json::json;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub struct Args {
     /// The folder of the service, which is made if it is missing. It holds keys, programs and jobs, and no secret.
     folder: PathBuf,
     /// The address at which it listens; port 0 lets the system choose. Without TLS only addresses of this machine are possible.
-    #[arg(long, default_value = "127.0.0.1:8443")]
+    #[arg(long, default_value = "127.0.0.1:8443", value_parser = address)]
     listen: SocketAddr,
     /// A file of tokens: lines of a name and a token. Only its owner may be able to read it.
     #[arg(long)]
@@ -71,6 +71,23 @@ pub struct Args {
     /// Report the address as JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// An address, or the first one of a name such as `localhost`.
+fn address(text: &str) -> std::result::Result<SocketAddr, String> {
+    let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
+    found.ok_or_else(|| {
+        "wanted an address of this machine and a port, such as 127.0.0.1:8443 or localhost:8443"
+            .into()
+    })
+}
+
+#[cfg(test)]
+#[test]
+fn names_and_numbers_are_addresses() {
+    assert!(address("localhost:8443").is_ok_and(|at| at.ip().is_loopback() && at.port() == 8443));
+    assert_eq!(address("127.0.0.1:0").map(|at| at.to_string()), Ok("127.0.0.1:0".into()));
+    assert!(address("localhost").is_err() && address("8443").is_err());
 }
 
 pub fn run(args: &Args) -> Result<()> {

@@ -7,7 +7,7 @@ use crate::status::usage;
 use anyhow::Result;
 use becalm::Error;
 use becalm::cipher::Rlwe;
-use becalm::cipher::file::Part;
+use becalm::cipher::file::{Part, inspect};
 use becalm::ckks::Context;
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
@@ -114,11 +114,17 @@ pub fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// The context of the set that a file of CKKS names.
-pub(crate) fn context_of(path: &Path, trust: &TrustArgs) -> Result<Context> {
+/// The file that encryption and splitting begin with.
+pub(crate) const SECRET: &str = "a secret key of CKKS";
+
+/// The context of the set that a file of CKKS names, which should be `wanted`.
+pub(crate) fn context_of(path: &Path, wanted: &str, trust: &TrustArgs) -> Result<Context> {
     let Some(found) = read(path, becalm::ckks::inspect)? else {
-        let (wanted, got) = ("a file of CKKS", format!("{}, another one", path.display()));
-        return Err(Error::bad_file("load", wanted, got, "choose another file").into());
+        return read(path, |path| {
+            let found = inspect(path)?;
+            let got = format!("{}, of the set {}", found.kind.words(), found.params.name);
+            Err(Error::bad_file("load", wanted, got, format!("give {wanted}")))
+        });
     };
     Ok(Context::new(CkksParams::named(&found.params)?, trust.trust().allow_insecure)?)
 }
@@ -143,7 +149,7 @@ fn split(args: &SplitArgs) -> Result<()> {
         }
         args.force.require_new(path)?;
     }
-    let context = context_of(&args.secret, &args.trust)?;
+    let context = context_of(&args.secret, SECRET, &args.trust)?;
     let secret = read(&args.secret, |path| context.load_secret_key(path, args.trust.trust()))?;
     let shares = context.split(&secret, args.out.len(), args.threshold)?;
     let mut parts = vec![];
@@ -172,7 +178,10 @@ fn decrypt(args: &DecryptArgs) -> Result<()> {
     if [&args.input, &args.like, &args.share].contains(&&args.out) {
         usage!("{} is an input; choose another name for the part", args.out.display());
     }
-    let (context, trust) = (context_of(&args.share, &args.trust)?, args.trust.trust());
+    let (context, trust) = (
+        context_of(&args.share, "a share of a secret key of CKKS", &args.trust)?,
+        args.trust.trust(),
+    );
     let share = read(&args.share, |path| context.load_key_share(path, trust))?;
     let ciphertext = |path: &Path| read(path, |path| context.load_ciphertext(path, trust));
     let (x, like): (Rlwe, Rlwe) = (ciphertext(&args.input)?, ciphertext(&args.like)?);
@@ -197,7 +206,8 @@ fn decrypt(args: &DecryptArgs) -> Result<()> {
 }
 
 fn combine(args: &CombineArgs) -> Result<()> {
-    let (context, trust) = (context_of(&args.input, &args.trust)?, args.trust.trust());
+    let (context, trust) =
+        (context_of(&args.input, "a ciphertext of CKKS", &args.trust)?, args.trust.trust());
     let (x, real) = read(&args.input, |path| context.load_noted_ciphertext(path, trust))?;
     let part = |path: &PathBuf| read(path, |path| context.load_partial(path, trust));
     let parts = args.parts.iter().map(part).collect::<Result<Vec<_>>>()?;

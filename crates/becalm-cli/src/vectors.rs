@@ -6,7 +6,7 @@ use crate::output::read;
 use crate::packed::bits_of;
 use crate::report::{self, counted, facts, megabytes};
 use crate::status::usage;
-use crate::threshold::{self, context_of};
+use crate::threshold::{self, SECRET, context_of};
 use anyhow::Result;
 use becalm::Error;
 use becalm::backend::Cpu;
@@ -107,7 +107,7 @@ pub fn encrypt(args: &EncryptArgs) -> Result<()> {
         let key = args.secret.display();
         usage!("{key} is a key of CKKS; leave --modulus, --below and --slot out");
     }
-    let context = context_of(&args.secret, &args.trust)?;
+    let context = context_of(&args.secret, SECRET, &args.trust)?;
     let params = context.params();
     if !args.vector && bits_of(params) > 0 {
         let wanted = "the kind of the values";
@@ -118,10 +118,19 @@ pub fn encrypt(args: &EncryptArgs) -> Result<()> {
     let secret = read(&args.secret, |path| context.load_secret_key(path, args.trust.trust()))?;
     let slots = args.slots.unwrap_or_else(|| params.slots());
     let given = args.values.len();
-    if !slots.is_power_of_two() || slots > params.slots() || given > slots {
-        let wanted = format!("slots for {}", counted(given, "value"));
-        let remedy = format!("choose a power of two of at most {}", params.slots());
+    if !slots.is_power_of_two() || slots > params.slots() {
+        let wanted = format!("a power of two of at most {} as --slots", params.slots());
+        let least = given.next_power_of_two();
+        let remedy = match least <= params.slots() {
+            true => format!("{least} are enough for {}", counted(given, "value")),
+            false => "divide the values among several ciphertexts".into(),
+        };
         return Err(Error::bad_input("encrypt", wanted, slots.to_string(), remedy).into());
+    }
+    if given > slots {
+        let wanted = format!("at most {}, one for each slot", counted(slots, "value"));
+        let remedy = "choose more slots, or divide the values among several ciphertexts";
+        return Err(Error::bad_input("encrypt", wanted, given.to_string(), remedy).into());
     }
     let mut values: Vec<Complex> = args.values.iter().map(|v| Complex::from(v.real())).collect();
     values.resize(slots, Complex::from(0.0));

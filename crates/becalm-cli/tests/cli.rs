@@ -251,7 +251,10 @@ fn bench_and_doctor_report() {
     let rows: serde_json::Value = serde_json::from_str(&f.succeed(line)).unwrap();
     assert!(rows.as_array().unwrap().iter().all(|r| r["ms"].as_f64().unwrap() > 0.0));
     let doctor: serde_json::Value = serde_json::from_str(&f.succeed("doctor --json")).unwrap();
-    assert!(doctor["checks"].as_array().unwrap().iter().all(|c| c["ok"] == true));
+    let checks = doctor["checks"].as_array().unwrap();
+    assert!(checks.iter().all(|c| c["ok"] == true));
+    let said = f.succeed("doctor");
+    assert_eq!(said.matches(": right\n").count(), checks.len());
 }
 
 #[test]

@@ -68,8 +68,11 @@ fn two_workers_equal_one() {
     assert!(f.succeed("job status job").contains("15 of 15 chunks"));
     let checked = f.json("job verify job --share 0.3 --allow-insecure --json");
     assert_eq!(checked["equal"], 5);
-    // A later worker has nothing to do.
-    assert_eq!(finished(f.worker("c", "60"))["finished"], 0);
+    // A later worker has nothing to do, and says so.
+    let later = finished(f.worker("c", "60"));
+    assert_eq!((&later["finished"], &later["job_done"]), (&0.into(), &true.into()));
+    let said = f.succeed("job work job --allow-insecure");
+    assert!(said.contains("0 chunks finished, 0 lanes; the job is done"), "{said}");
 }
 
 #[test]

@@ -77,6 +77,80 @@ fn a_file_that_is_missing_is_named() {
     }
 }
 
+/// An AND of nine bits, which no single rotation of `tfhe_2_2` looks up.
+fn chain() -> String {
+    let gate = |i| format!("2 1 {} {} {} AND\n", if i == 0 { 0 } else { i + 8 }, i + 1, i + 9);
+    format!("8 17\n1 9\n1 1\n{}", (0..8).map(gate).collect::<String>())
+}
+
+/// A file of another kind is named, with its kind and its set in words, whoever reads it. Nothing of a file that becalm did not write
+/// is shown.
+#[test]
+fn a_file_of_another_kind_is_named_in_words() {
+    let folder = Folder::new("kinds");
+    for line in [
+        "keygen --params toy_2_2 --allow-insecure",
+        "encrypt --values 1,2 -o x.becalm --allow-insecure",
+        "keygen --params ckks_toy_12 --allow-insecure --secret ckks --evaluation ckks_server",
+        "encrypt --secret ckks --values 1,2 -o v.becalm --allow-insecure",
+        "function exp --params ckks_toy_12 --allow-insecure -o exp.becalm",
+    ] {
+        folder.succeed(line);
+    }
+    std::fs::write(folder.0.join("run.sh"), "R() { echo private; }\n").unwrap();
+    let server = "wanted evaluation keys of CKKS, of the set ckks_toy_12, got an evaluation key of TFHE, of the set toy_2_2; \
+        give the evaluation keys that were made beside a secret key of this set";
+    let nothing = "run.sh: bad file: load: wanted a file of becalm, got another file; give a file that becalm wrote";
+    let of_ckks = "got a ciphertext of CKKS, of the set ckks_toy_12; give ciphertexts of TFHE";
+    for (line, name, says) in [
+        ("eval v.becalm --program exp.becalm -o y", "evaluation.becalm", server),
+        (
+            "eval x.becalm --program exp.becalm --evaluation ckks_server -o y",
+            "x.becalm",
+            "wanted a ciphertext of CKKS, got ciphertexts of TFHE, of the set toy_2_2; give a ciphertext of CKKS",
+        ),
+        (
+            "decrypt v.becalm",
+            "secret.becalm",
+            "wanted a secret key of CKKS, got a secret key of TFHE, of the set toy_2_2; give a secret key of CKKS",
+        ),
+        (
+            "decrypt x.becalm --secret ckks",
+            "ckks",
+            "got a secret key of CKKS, of the set ckks_toy_12; give a secret key of TFHE",
+        ),
+        ("eval v.becalm --table 1 -o y", "v.becalm", of_ckks),
+        (
+            "encrypt --secret ckks_server --values 0.5 -o y",
+            "ckks_server",
+            "got evaluation keys of CKKS",
+        ),
+        (
+            "encrypt --packed --values 1 -o y",
+            "secret.becalm",
+            "got a secret key of TFHE, of the set toy_2_2",
+        ),
+        ("threshold split --threshold 2 -o a -o b", "secret.becalm", "got a secret key of TFHE"),
+        ("decrypt run.sh", "run.sh", nothing),
+        ("eval run.sh --table 1 -o y", "run.sh", nothing),
+    ] {
+        let said = folder.refuse_with(4, &format!("{line} --allow-insecure"));
+        assert!(
+            said.starts_with(&format!("becalm: {name}: ")) && said.contains(says),
+            "{line}: {said}"
+        );
+        assert!(!said.contains("echo") && !said.contains("becalm.rlwe"), "{line}: {said}");
+    }
+    let said = folder.refuse_with(4, "inspect run.sh");
+    assert!(said.contains(nothing) && !said.contains("R()"), "{said}");
+    let job = "job make job v.becalm --program exp.becalm --allow-insecure";
+    let said = folder.refuse_with(3, job);
+    assert!(
+        said.contains("wanted evaluation keys of CKKS, got an evaluation key of TFHE"),
+        "{said}"
+    );
+}
+
 /// Each message names the cause in the words of whoever typed the command, and a remedy that works.
 #[test]
 fn a_message_names_the_cause_and_a_remedy_that_works() {
@@ -88,6 +162,8 @@ fn a_message_names_the_cause_and_a_remedy_that_works() {
     ] {
         folder.succeed(line);
     }
+    std::fs::write(folder.0.join("and.txt"), "1 3\n2 1 1\n1 1\n2 1 0 1 2 AND\n").unwrap();
+    std::fs::write(folder.0.join("chain.txt"), chain()).unwrap();
     for (status, line, says) in [
         (
             3,
@@ -117,6 +193,32 @@ fn a_message_names_the_cause_and_a_remedy_that_works() {
         (3, "function sqrt --domain=-1,1", "two ends a < b, from 0 up"),
         (3, "function Exp", "did you mean `exp`?"),
         (3, "function exp --bits -3", "exp: wanted from 1 to 40 bits, got -3"),
+        (2, "estimate --n 3", "give a set with --params, or an instance with --n, --log-q and"),
+        (
+            3,
+            "encrypt --secret ckks --vector --values=0,0.5,-1 --slots 3 -o y --allow-insecure",
+            "got 3; 4 are enough for 3 values",
+        ),
+        (
+            3,
+            "encrypt --secret ckks --vector --values=0,0.5,-1 --slots 2 -o y --allow-insecure",
+            "wanted at most 2 values, one for each slot, got 3;",
+        ),
+        (
+            3,
+            "circuit run and.txt --inputs -5,1",
+            "got `-5`; give --inputs a decimal number such as 200",
+        ),
+        (
+            3,
+            "circuit cost chain.txt --goal 1",
+            "wanted bootstraps one after another: at most 1, got 2,",
+        ),
+        (
+            2,
+            "serve served --tokens tokens --listen localhost",
+            "such as 127.0.0.1:8443 or localhost:8443",
+        ),
         (2, "serve served --tokens tokens --workers -1", "invalid value '-1'"),
         (2, "serve served --tokens tokens --limit 0", "invalid value '0'"),
     ] {

@@ -118,10 +118,10 @@ macro_rules! constructors {
 
             /// The same error, saying where: most readers do not know the name of what they read.
             pub(crate) fn at(mut self, place: &Path) -> Self {
-                let place = place.display().to_string();
-                match &mut self { $(Error::$variant(d) => if !d.wanted.contains(&place) && !d.got.contains(&place) {
-                    d.got = format!("{}, in {place}", d.got);
-                },)* }
+                if !self.names(place) {
+                    let place = place.display();
+                    match &mut self { $(Error::$variant(d) => d.got = format!("{}, in {place}", d.got),)* }
+                }
                 self
             }
 
@@ -166,6 +166,17 @@ impl Error {
     /// An error of a run in the name of the call that ran the program: `"bootstrap"`. Errors of anything else keep theirs.
     pub fn ran_by(self, op: impl Into<Cow<'static, str>>) -> Self {
         if self.detail().op == RUN { self.of(op) } else { self }
+    }
+
+    /// Whether it names the file that was read. A word that happens to be the file's name is not that.
+    pub fn names(&self, path: &Path) -> bool {
+        let (place, Detail { wanted, got, .. }) = (path.display().to_string(), self.detail());
+        *wanted == format!("to read {place}")
+            || wanted.ends_with(&format!(" in {place}"))
+            || got.ends_with(&format!(", in {place}"))
+            || got
+                .strip_prefix(&place)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(", "))
     }
 
     /// A file or folder that the operating system does not let this process read.

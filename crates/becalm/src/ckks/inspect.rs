@@ -4,7 +4,7 @@
 use super::power_of_rotation;
 use super::threshold::quorum;
 use super::wire::{self, Claims};
-use crate::cipher::file::{Header, bad, read_header};
+use crate::cipher::file::{Header, bad, read_header, set_name};
 use crate::cipher::{CkksKeys, Integers, KeyId, Purpose};
 use crate::math::random::PublicSeed;
 use crate::params::CkksParams;
@@ -93,13 +93,12 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
     if !kind.of_ckks() {
         return Ok(None);
     }
-    let row: serde_json::Value = serde_json::from_str(header.entry("params")?)
-        .map_err(|e| bad("a parameter set", e.to_string()))?;
-    let name = row.get("name").and_then(|n| n.as_str()).unwrap_or("");
+    let row = header.row()?;
+    let params = set_name(&row);
     Ok(Some(Description {
         kind: kind.name(),
-        params: name.chars().take(32).collect(),
-        in_table: CkksParams::named(name).is_ok_and(|set| set.is_row(&row)),
+        in_table: CkksParams::named(&params).is_ok_and(|set| set.is_row(&row)),
+        params,
         key: header.metadata.contains_key("key").then(|| header.key()).transpose()?,
         level: claim(&header, "level")?,
         scale: claim(&header, "scale")?,

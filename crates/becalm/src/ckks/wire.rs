@@ -7,7 +7,7 @@
 //! are drawn again, 50-bit residues take 50 bits and not 64.
 
 use super::{Chain, Context};
-use crate::cipher::file::write_error;
+use crate::cipher::file::{bad_but, read_header, write_error};
 use crate::cipher::{
     CkksKeys, Held, KeyFile, KeyForm, KeyId, Packed, Purpose, StoredKey, SwitchKey,
 };
@@ -76,14 +76,20 @@ pub(crate) fn is_keys(head: &[u8]) -> bool {
     [MAGIC, WITHOUT_ROW].iter().any(|magic| head.starts_with(*magic))
 }
 
-/// The claims of a file of evaluation keys; none for another kind of file.
-pub(crate) fn claims(path: &Path) -> Result<Option<Claims>> {
+/// A file that begins as evaluation keys do; none for another kind of file.
+fn claimed_keys(path: &Path) -> Result<Option<File>> {
     let mut file = File::open(path).map_err(unreadable(path))?;
     let mut magic = [0; MAGIC.len()];
     if file.read_exact(&mut magic).is_err() || !is_keys(&magic) {
         return Ok(None);
     }
     file.rewind().map_err(unreadable(path))?;
+    Ok(Some(file))
+}
+
+/// The claims of a file of evaluation keys; none for another kind of file.
+pub(crate) fn claims(path: &Path) -> Result<Option<Claims>> {
+    let Some(file) = claimed_keys(path)? else { return Ok(None) };
     let bytes = file.metadata().map_err(unreadable(path))?.len();
     let mut input = Hashed { inner: BufReader::new(file), digest: blake3::Hasher::new() };
     let (header, note, at) = input.header()?;
@@ -106,6 +112,21 @@ fn opened(path: &Path) -> Result<(BufReader<File>, Option<u64>)> {
 /// The error of a file that cannot be read.
 fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> Error {
     move |e| Error::unreadable("load", path, &e)
+}
+
+/// The error of another kind of file.
+fn other(set: &CkksParams, got: impl Into<String>) -> Error {
+    let wanted = format!("evaluation keys of CKKS, of the set {}", set.name);
+    bad_but(wanted, got, "give the evaluation keys that were made beside a secret key of this set")
+}
+
+/// Refuses another kind of file by its kind. A pipe is read only once: its first bytes are looked at then.
+fn require_keys(set: &CkksParams, path: &Path) -> Result<()> {
+    if !path.is_file() || claimed_keys(path)?.is_some() {
+        return Ok(());
+    }
+    let described = read_header(path).and_then(|(header, _)| header.described());
+    Err(other(set, described.unwrap_or_else(|_| "another file".into())))
 }
 
 fn broken(got: impl Into<String>) -> Error {
@@ -147,8 +168,12 @@ impl<T: Read> Hashed<T> {
         self.take(&mut magic)?;
         self.take(&mut length)?;
         let length = u32::from_le_bytes(length);
-        if ![MAGIC, WITHOUT_ROW].contains(&&magic) || length > LONGEST_HEADER {
-            return Err(broken("another kind of file"));
+        if !is_keys(&magic) {
+            let (wanted, remedy) = ("evaluation keys of CKKS", "give evaluation keys of CKKS");
+            return Err(bad_but(wanted, "another file", remedy));
+        }
+        if length > LONGEST_HEADER {
+            return Err(broken(format!("a header of {length} bytes")));
         }
         let mut header = vec![0; length as usize];
         self.take(&mut header)?;
@@ -328,6 +353,7 @@ impl Context {
         form: KeyForm,
         progress: Progress,
     ) -> Result<CkksKeys> {
+        require_keys(self.params(), path.as_ref())?;
         let (file, length) = opened(path.as_ref())?;
         self.keys_of(file, length, form, progress)
     }
@@ -375,6 +401,7 @@ impl Context {
     /// As [`Context::read_keys`], and `Io`.
     pub fn open_keys(&self, path: impl AsRef<Path>) -> Result<CkksKeys> {
         let path = path.as_ref();
+        require_keys(self.params(), path)?;
         let file = File::open(path).map_err(unreadable(path))?;
         let length = file.metadata().map_err(unreadable(path))?.len();
         let again = file.try_clone().map_err(unreadable(path))?;

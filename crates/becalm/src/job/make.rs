@@ -87,9 +87,19 @@ fn require(place: &str, wanted: &'static str, got: &str) -> Result<()> {
     }
     let remedy = match secrets.iter().any(|kind| kind.name() == got) {
         true => "keep that file secret: no worker may read it",
-        false => "pass a file of that kind (`becalm inspect` tells)",
+        false => "give the other kind; `becalm inspect` tells the kind of a file",
     };
-    Err(Error::bad_input("job", wanted, format!("{got}, in {place}"), remedy))
+    Err(Error::bad_input("job", worded(wanted), format!("{}, in {place}", worded(got)), remedy))
+}
+
+/// The kind of this name in words; other text as it is.
+fn worded(name: &str) -> &str {
+    let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+    match kind {
+        Some(kind) => kind.words(),
+        None if name == CKKS_KEYS => "evaluation keys of CKKS",
+        None => name,
+    }
 }
 
 impl Parts {

@@ -1,8 +1,8 @@
 //! Reads whole files within a limit, and turns the operating system's refusals into errors.
 
-use super::bad_but;
 use super::header::{Header, LENGTH};
 use super::limits::{Limits, RAISE, require_limit};
+use super::{bad_but, foreign};
 use crate::{Error, Result};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -33,11 +33,7 @@ pub(super) fn read_head(path: &Path) -> Result<(File, Vec<u8>, u64)> {
     let mut head = vec![0; LENGTH];
     let mut first = [0; LENGTH];
     if total < LENGTH as u64 {
-        return Err(bad_but(
-            "a file of becalm",
-            format!("{total} bytes"),
-            "pass a file that becalm wrote",
-        ));
+        return Err(foreign(format!("{total} bytes")));
     }
     read(&mut first)?;
     head.resize(LENGTH + Header::length(first, total)?, 0);

@@ -3,7 +3,7 @@
 //! JSON with sorted keys and no white space, padded with spaces to a multiple of 8. A header is accepted only if writing
 //! it again gives the same bytes; so no key appears twice, nothing is hidden in it, and every bit of it counts.
 
-use super::{Kind, Trust, VERSION, bad, bad_but, hex, unhex};
+use super::{Kind, Trust, VERSION, bad, bad_but, foreign, hex, unhex};
 use crate::cipher::{Encoding, KeyId, KeyRole};
 use crate::params::TfheParams;
 use crate::{Error, Result};
@@ -16,6 +16,8 @@ use std::sync::Arc;
 pub(super) const MAX_HEADER: u64 = 1 << 16;
 /// Bytes that hold the length of the header.
 pub(super) const LENGTH: usize = 8;
+/// The first bytes of evaluation keys of CKKS, which are files of another form.
+pub(super) const CKKS_KEYS: [u8; LENGTH] = *b"becalm c";
 
 /// Elements of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,11 +57,15 @@ impl Header {
     pub(super) fn length(first: [u8; LENGTH], total: u64) -> Result<usize> {
         let n = u64::from_le_bytes(first);
         if n > MAX_HEADER {
-            let got = match first.iter().all(|b| matches!(b, b' '..=b'~')) {
-                true => format!("a file that begins with `{}`", String::from_utf8_lossy(&first)),
-                false => "a file of another format".into(),
-            };
-            return Err(bad(format!("a header of at most {MAX_HEADER} bytes"), got));
+            return Err(match first == CKKS_KEYS {
+                true => bad_but(
+                    "another kind of file",
+                    "evaluation keys of CKKS",
+                    "give them where a program of CKKS runs; `becalm inspect` tells the kind of a file",
+                ),
+                // Not a byte of it: whoever named a wrong file may show the message to others.
+                false => foreign("another file"),
+            });
         }
         if !n.is_multiple_of(8) {
             return Err(bad("a header that ends 8-aligned", format!("{n} bytes")));
@@ -166,7 +172,19 @@ impl Header {
         if got == wanted {
             return Ok(());
         }
-        Err(bad_but(wanted.name(), got.name(), "pass a file of that kind (`becalm inspect` tells)"))
+        let remedy = format!("give {}; `becalm inspect` tells the kind of a file", wanted.words());
+        Err(bad_but(wanted.words(), self.described()?, remedy))
+    }
+
+    /// The kind, and the set as the file spells it, in words.
+    pub(crate) fn described(&self) -> Result<String> {
+        Ok(format!("{}, of the set {}", self.kind()?.words(), set_name(&self.row()?)))
+    }
+
+    /// The parameter set of either scheme as JSON, unchecked.
+    pub(crate) fn row(&self) -> Result<serde_json::Value> {
+        serde_json::from_str(self.entry("params")?)
+            .map_err(|e| bad("a parameter set", e.to_string()))
     }
 
     /// Refuses other tensors than these.
@@ -286,6 +304,12 @@ impl Header {
     pub(super) fn checksum(&self) -> Result<&str> {
         self.entry("checksum")
     }
+}
+
+/// The name of a parameter set, as far as it can be shown.
+pub(crate) fn set_name(row: &serde_json::Value) -> String {
+    let name = row.get("name").and_then(|n| n.as_str()).unwrap_or("");
+    name.chars().take(32).collect()
 }
 
 /// Bytes of a tensor of this shape, if they can be counted.

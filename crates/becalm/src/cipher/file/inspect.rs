@@ -1,8 +1,8 @@
 //! The claims of a file, without its contents.
 
-use super::header::{Dtype, Header, LENGTH};
+use super::header::{Dtype, Header, LENGTH, set_name};
 use super::read::Reader;
-use super::{Kind, VERSION, bad, bad_but, disk, slot_keys};
+use super::{Kind, VERSION, bad, disk, foreign, slot_keys};
 use crate::cipher::{Encoding, KeyId, KeyRole, SlotKeyKind};
 use crate::params::TfheParams;
 use crate::{Error, Result};
@@ -90,10 +90,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Description> {
 /// [`Error::BadFile`] for bytes that becalm did not write as one container.
 pub fn kind_of(bytes: &[u8]) -> Result<(Kind, String)> {
     let file = Reader::of(bytes)?;
-    let row: serde_json::Value = serde_json::from_str(file.header().entry("params")?)
-        .map_err(|e| bad("a parameter set", e.to_string()))?;
-    let name = row.get("name").and_then(|n| n.as_str()).unwrap_or("");
-    Ok((file.header().kind()?, name.chars().take(32).collect()))
+    Ok((file.header().kind()?, set_name(&file.header().row()?)))
 }
 
 /// The kind of a file of `total` bytes, from its first ones: its whole header must be among them.
@@ -101,9 +98,7 @@ pub fn kind_of(bytes: &[u8]) -> Result<(Kind, String)> {
 /// # Errors
 /// [`Error::BadFile`] for bytes that becalm did not write.
 pub(crate) fn kind_of_head(head: &[u8], total: u64) -> Result<Kind> {
-    let first = head.first_chunk().ok_or_else(|| {
-        bad_but("a file of becalm", format!("{total} bytes"), "pass a file that becalm wrote")
-    })?;
+    let first = head.first_chunk().ok_or_else(|| foreign(format!("{total} bytes")))?;
     let end = LENGTH + Header::length(*first, total)?;
     let header = head.get(..end).ok_or_else(|| bad("a whole header", "a part of one"))?;
     Header::parse(header, total)?.kind()

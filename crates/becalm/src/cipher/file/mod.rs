@@ -20,7 +20,7 @@ mod write;
 
 pub(crate) use ciphertexts::Seeded;
 pub(crate) use disk::{read_file, read_header, write_error};
-pub(crate) use header::{Dtype, Header};
+pub(crate) use header::{Dtype, Header, set_name};
 pub(crate) use inspect::kind_of_head;
 pub use inspect::{Description, TensorShape, inspect, kind_of};
 pub use limits::Limits;
@@ -131,6 +131,26 @@ impl Kind {
         }
     }
 
+    /// The kind in words, as messages name it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Kind::SecretKey => "a secret key of TFHE",
+            Kind::EvaluationKey => "an evaluation key of TFHE",
+            Kind::SlotKey => "a key between slots of TFHE",
+            Kind::Lwe => "ciphertexts of TFHE",
+            Kind::Glwe => "an encrypted table of TFHE",
+            Kind::Integers => "encrypted integers of TFHE",
+            Kind::Bits => "encrypted bits of TFHE",
+            Kind::Program => "a program of TFHE",
+            Kind::Rlwe => "a ciphertext of CKKS",
+            Kind::CkksSecretKey => "a secret key of CKKS",
+            Kind::CkksPublicKey => "a public key of CKKS",
+            Kind::CkksProgram => "a program of CKKS",
+            Kind::CkksKeyShare => "a share of a secret key of CKKS",
+            Kind::CkksPartial => "a partial decryption of CKKS",
+        }
+    }
+
     /// Metadata that such a file may have too: files of before had none of it.
     fn optional(self) -> &'static [&'static str] {
         match self {
@@ -221,6 +241,15 @@ pub(crate) fn bad_but(
     remedy: impl Into<String>,
 ) -> Error {
     Error::bad_file("load", wanted, got, remedy)
+}
+
+/// The error of bytes that becalm did not write.
+pub(crate) fn foreign(got: impl Into<String>) -> Error {
+    bad_but(
+        "a file of becalm",
+        got,
+        "give a file that becalm wrote; if it did, copy the file again",
+    )
 }
 
 /// Lower-case hexadecimal digits.

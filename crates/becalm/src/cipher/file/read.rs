@@ -1,7 +1,7 @@
 //! Reading a file that is in memory or mapped.
 
 use super::header::{Header, LENGTH};
-use super::{Kind, bad, hex};
+use super::{Kind, bad, foreign, hex};
 use crate::Result;
 use std::ops::Range;
 use zeroize::Zeroize;
@@ -33,7 +33,7 @@ impl<'a> Reader<'a> {
     pub(super) fn of(bytes: &'a [u8]) -> Result<Self> {
         let total = bytes.len() as u64;
         let first = bytes.first_chunk::<LENGTH>();
-        let first = first.ok_or_else(|| bad("a file of becalm", format!("{total} bytes")))?;
+        let first = first.ok_or_else(|| foreign(format!("{total} bytes")))?;
         let start = LENGTH + Header::length(*first, total)?;
         let (head, data) = bytes.split_at(start);
         let header = Header::parse(head, total)?;

@@ -238,7 +238,7 @@ pub(super) fn best(
     match goal {
         Goal::Within(most) if covering.depth > most => Err(Error::bad_input(
             "circuit",
-            format!("at most {most} bootstraps one after another"),
+            format!("bootstraps one after another: at most {most}"),
             format!("{}, the fewest that are found for this circuit", covering.depth),
             format!("ask for {} or more, or for the goal `depth`", covering.depth),
         )),
