@@ -133,13 +133,18 @@ def run_console(text, mark, where, env):
         assert not expected or matches(expected, got), f"$ {command}\n{got}"
 
 
+def outputs(text):
+    """The comments behind `print(…)`, which may stand in a block and end in a later line."""
+    return re.findall(r"^ *(?:print\(.*)?\)\s+# (.*)$", text, re.M)
+
+
 def run_python(text, mark, where, env):
     if mark == "toy" and not FULL:
         keygen, load = r"becalm\.keygen\(bits=4", r"becalm\.load\(([^)]*)\)"
         text, keys = re.subn(keygen, 'becalm.keygen("toy_2_2", allow_insecure=True', text)
         text, loads = re.subn(load, r"becalm.load(\1, allow_insecure=True)", text)
         assert keys or loads, "no keys here that a toy's could stand for"
-    expected = re.findall(r"^print\(.*\)\s+# (.*)$", text, re.M)
+    expected = outputs(text)
     got = run([sys.executable, "-"], where, env, stdin=text)
     assert not expected or matches(expected, got), got
 
@@ -250,6 +255,13 @@ def test_a_block_that_does_not_run_is_found():
     assert not unfit("text", "", "a = b") and not unfit("console", "full", "$ make test\n")
     indented = MarkdownIt().parse("Run:\n\n    becalm keygen\n")
     assert [token.type for token in indented if token.type == "code_block"]
+
+
+def test_every_printed_line_is_compared():
+    text = (
+        "print(1)  # 1\nwith f():\n    print(\n        2\n    )  # 2\n    print(3)  # 3\nx = (4)\n"
+    )
+    assert outputs(text) == ["1", "2", "3"]
 
 
 def test_matching_finds_a_difference():

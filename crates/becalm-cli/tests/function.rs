@@ -92,7 +92,7 @@ fn the_command_makes_all_that_a_program_takes() {
     for (status, line, says) in [
         (3, "keygen --program exp --params ckks_toy_table_4", "programs of `ckks_toy_table_4`"),
         (2, "keygen --program exp --params toy_2_2", "leave --program out"),
-        (3, "encrypt --values 1,2,3 --slots 2 -o w", "slots for 3 values"),
+        (3, "encrypt --values 1,2,3 --slots 2 -o w", "at most 2 values"),
         (3, "encrypt --values 1 --slots 3 -o w", "a power of two of at most 2048"),
         (3, "encrypt --values 1 --level 99 -o w", "level"),
         (2, "encrypt --values 1 --below 4 -o w", "leave --modulus, --below and --slot out"),

@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 /// Longest header that is read; those written have about 1 KiB.
 pub(super) const MAX_HEADER: u64 = 1 << 16;
+/// Texts and files of other formats begin with bytes that would be a greater length than any file has.
+const NO_LENGTH: u64 = 1 << 40;
 /// Bytes that hold the length of the header.
 pub(super) const LENGTH: usize = 8;
 /// The first bytes of evaluation keys of CKKS, which are files of another form.
@@ -56,16 +58,20 @@ impl Header {
     /// How many bytes of JSON follow the first eight, in a file of `total` bytes.
     pub(super) fn length(first: [u8; LENGTH], total: u64) -> Result<usize> {
         let n = u64::from_le_bytes(first);
+        if first == CKKS_KEYS {
+            let remedy =
+                "give them where a program of CKKS runs; `becalm inspect` tells the kind of a file";
+            return Err(bad_but("another kind of file", "evaluation keys of CKKS", remedy));
+        }
+        if n >= NO_LENGTH {
+            // Not a byte of it: whoever named a wrong file may show the message to others.
+            return Err(foreign("another file"));
+        }
         if n > MAX_HEADER {
-            return Err(match first == CKKS_KEYS {
-                true => bad_but(
-                    "another kind of file",
-                    "evaluation keys of CKKS",
-                    "give them where a program of CKKS runs; `becalm inspect` tells the kind of a file",
-                ),
-                // Not a byte of it: whoever named a wrong file may show the message to others.
-                false => foreign("another file"),
-            });
+            return Err(bad(
+                format!("a header of at most {MAX_HEADER} bytes"),
+                format!("{n} bytes"),
+            ));
         }
         if !n.is_multiple_of(8) {
             return Err(bad("a header that ends 8-aligned", format!("{n} bytes")));
