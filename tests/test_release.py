@@ -89,6 +89,9 @@ def test_crates_are_published_in_the_order_of_their_dependencies():
         assert set(needed(found[name], published)) <= set(order[: order.index(name)]), name
     [tried] = [line for line in lines if "publish --dry-run" in line]
     assert re.findall(r"-p (\S+)", tried) == order
+    page = (ROOT / "docs/install.md").read_text(encoding="utf-8")
+    count = ["no", "one", "two", "three", "four", "five", "six"][len(order)]
+    assert f"for the {count} crates together" in page
     # Without a version a dependency of another kind cannot be published.
     for name in published:
         for dependency in found[name]["dependencies"]:
