@@ -83,6 +83,48 @@ fn chain() -> String {
     format!("8 17\n1 9\n1 1\n{}", (0..8).map(gate).collect::<String>())
 }
 
+/// Of a server that is no server of CKKS.
+const SERVER: &str = "wanted evaluation keys of CKKS, of the set ckks_toy_12, got an evaluation key of TFHE, of the set toy_2_2; \
+        give the evaluation keys that were made beside a secret key of this set";
+/// Of a file that becalm did not write.
+const NOTHING: &str = "run.sh: bad file: load: wanted a file of becalm, got another file; give a file that becalm wrote";
+/// Of a ciphertext of CKKS in place of one of TFHE.
+const OF_CKKS: &str = "got a ciphertext of CKKS, of the set ckks_toy_12; give ciphertexts of TFHE";
+
+/// Commands, the file that is of another kind, and words of their messages.
+const OTHER_KINDS: &[(&str, &str, &str)] = &[
+    ("eval v.becalm --program exp.becalm -o y", "evaluation.becalm", SERVER),
+    (
+        "eval x.becalm --program exp.becalm --evaluation ckks_server -o y",
+        "x.becalm",
+        "wanted a ciphertext of CKKS, got ciphertexts of TFHE, of the set toy_2_2; give a ciphertext of CKKS",
+    ),
+    (
+        "decrypt v.becalm",
+        "secret.becalm",
+        "wanted a secret key of CKKS, got a secret key of TFHE, of the set toy_2_2; give a secret key of CKKS",
+    ),
+    (
+        "decrypt x.becalm --secret ckks",
+        "ckks",
+        "got a secret key of CKKS, of the set ckks_toy_12; give a secret key of TFHE",
+    ),
+    ("eval v.becalm --table 1 -o y", "v.becalm", OF_CKKS),
+    (
+        "encrypt --secret ckks_server --values 0.5 -o y",
+        "ckks_server",
+        "got evaluation keys of CKKS",
+    ),
+    (
+        "encrypt --packed --values 1 -o y",
+        "secret.becalm",
+        "got a secret key of TFHE, of the set toy_2_2",
+    ),
+    ("threshold split --threshold 2 -o a -o b", "secret.becalm", "got a secret key of TFHE"),
+    ("decrypt run.sh", "run.sh", NOTHING),
+    ("eval run.sh --table 1 -o y", "run.sh", NOTHING),
+];
+
 /// A file of another kind is named, with its kind and its set in words, whoever reads it. Nothing of a file that becalm did not write
 /// is shown.
 #[test]
@@ -98,42 +140,7 @@ fn a_file_of_another_kind_is_named_in_words() {
         folder.succeed(line);
     }
     std::fs::write(folder.0.join("run.sh"), "R() { echo private; }\n").unwrap();
-    let server = "wanted evaluation keys of CKKS, of the set ckks_toy_12, got an evaluation key of TFHE, of the set toy_2_2; \
-        give the evaluation keys that were made beside a secret key of this set";
-    let nothing = "run.sh: bad file: load: wanted a file of becalm, got another file; give a file that becalm wrote";
-    let of_ckks = "got a ciphertext of CKKS, of the set ckks_toy_12; give ciphertexts of TFHE";
-    for (line, name, says) in [
-        ("eval v.becalm --program exp.becalm -o y", "evaluation.becalm", server),
-        (
-            "eval x.becalm --program exp.becalm --evaluation ckks_server -o y",
-            "x.becalm",
-            "wanted a ciphertext of CKKS, got ciphertexts of TFHE, of the set toy_2_2; give a ciphertext of CKKS",
-        ),
-        (
-            "decrypt v.becalm",
-            "secret.becalm",
-            "wanted a secret key of CKKS, got a secret key of TFHE, of the set toy_2_2; give a secret key of CKKS",
-        ),
-        (
-            "decrypt x.becalm --secret ckks",
-            "ckks",
-            "got a secret key of CKKS, of the set ckks_toy_12; give a secret key of TFHE",
-        ),
-        ("eval v.becalm --table 1 -o y", "v.becalm", of_ckks),
-        (
-            "encrypt --secret ckks_server --values 0.5 -o y",
-            "ckks_server",
-            "got evaluation keys of CKKS",
-        ),
-        (
-            "encrypt --packed --values 1 -o y",
-            "secret.becalm",
-            "got a secret key of TFHE, of the set toy_2_2",
-        ),
-        ("threshold split --threshold 2 -o a -o b", "secret.becalm", "got a secret key of TFHE"),
-        ("decrypt run.sh", "run.sh", nothing),
-        ("eval run.sh --table 1 -o y", "run.sh", nothing),
-    ] {
+    for (line, name, says) in OTHER_KINDS {
         let said = folder.refuse_with(4, &format!("{line} --allow-insecure"));
         assert!(
             said.starts_with(&format!("becalm: {name}: ")) && said.contains(says),
@@ -142,7 +149,7 @@ fn a_file_of_another_kind_is_named_in_words() {
         assert!(!said.contains("echo") && !said.contains("becalm.rlwe"), "{line}: {said}");
     }
     let said = folder.refuse_with(4, "inspect run.sh");
-    assert!(said.contains(nothing) && !said.contains("R()"), "{said}");
+    assert!(said.contains(NOTHING) && !said.contains("R()"), "{said}");
     let job = "job make job v.becalm --program exp.becalm --allow-insecure";
     let said = folder.refuse_with(3, job);
     assert!(
@@ -150,6 +157,66 @@ fn a_file_of_another_kind_is_named_in_words() {
         "{said}"
     );
 }
+
+/// Commands, their exit status, and words of their messages.
+const REMEDIES: &[(i32, &str, &str)] = &[
+    (
+        3,
+        "encrypt --secret ckks --values 1 -o y --allow-insecure",
+        "say --packed for integers in tables, or --vector",
+    ),
+    (3, "encrypt --secret ckks --packed --values 16 -o y --allow-insecure", "split larger"),
+    (
+        3,
+        "encrypt --secret ckks --packed --bits 3 --values 8 -o y --allow-insecure",
+        "use more bits",
+    ),
+    (
+        3,
+        "eval x.becalm --table 1,2,3 -o y --allow-insecure",
+        "wanted a table of 16 entries for values from 0 to 15, got a table of 3 entries",
+    ),
+    (
+        3,
+        "function argmax --size 4 --gap 2",
+        "argmax: wanted a gap of at least 6.0e-8 and below 1, got 2;",
+    ),
+    (3, "function compare --gap 0", "compare: wanted a gap"),
+    (3, "function sort --size 0", "got 0; choose a size in that range"),
+    (3, "function sort --size 5", "fill the vector"),
+    (3, "function inverse --domain=-1,1", "two ends a < b, above 0, got (-1, 1)"),
+    (3, "function sqrt --domain=-1,1", "two ends a < b, from 0 up"),
+    (3, "function Exp", "did you mean `exp`?"),
+    (3, "function exp --bits -3", "exp: wanted from 1 to 40 bits, got -3"),
+    (2, "estimate --n 3", "give a set with --params, or an instance with --n, --log-q and"),
+    (
+        3,
+        "encrypt --secret ckks --vector --values=0,0.5,-1 --slots 3 -o y --allow-insecure",
+        "got 3; 4 are enough for 3 values",
+    ),
+    (
+        3,
+        "encrypt --secret ckks --vector --values=0,0.5,-1 --slots 2 -o y --allow-insecure",
+        "wanted at most 2 values, one for each slot, got 3;",
+    ),
+    (
+        3,
+        "circuit run and.txt --inputs -5,1",
+        "got `-5`; give --inputs a decimal number such as 200",
+    ),
+    (
+        3,
+        "circuit cost chain.txt --goal 1",
+        "wanted bootstraps one after another: at most 1, got 2,",
+    ),
+    (
+        2,
+        "serve served --tokens tokens --listen localhost",
+        "such as 127.0.0.1:8443 or localhost:8443",
+    ),
+    (2, "serve served --tokens tokens --workers -1", "invalid value '-1'"),
+    (2, "serve served --tokens tokens --limit 0", "invalid value '0'"),
+];
 
 /// Each message names the cause in the words of whoever typed the command, and a remedy that works.
 #[test]
@@ -164,65 +231,8 @@ fn a_message_names_the_cause_and_a_remedy_that_works() {
     }
     std::fs::write(folder.0.join("and.txt"), "1 3\n2 1 1\n1 1\n2 1 0 1 2 AND\n").unwrap();
     std::fs::write(folder.0.join("chain.txt"), chain()).unwrap();
-    for (status, line, says) in [
-        (
-            3,
-            "encrypt --secret ckks --values 1 -o y --allow-insecure",
-            "say --packed for integers in tables, or --vector",
-        ),
-        (3, "encrypt --secret ckks --packed --values 16 -o y --allow-insecure", "split larger"),
-        (
-            3,
-            "encrypt --secret ckks --packed --bits 3 --values 8 -o y --allow-insecure",
-            "use more bits",
-        ),
-        (
-            3,
-            "eval x.becalm --table 1,2,3 -o y --allow-insecure",
-            "wanted a table of 16 entries for values from 0 to 15, got a table of 3 entries",
-        ),
-        (
-            3,
-            "function argmax --size 4 --gap 2",
-            "argmax: wanted a gap of at least 6.0e-8 and below 1, got 2;",
-        ),
-        (3, "function compare --gap 0", "compare: wanted a gap"),
-        (3, "function sort --size 0", "got 0; choose a size in that range"),
-        (3, "function sort --size 5", "fill the vector"),
-        (3, "function inverse --domain=-1,1", "two ends a < b, above 0, got (-1, 1)"),
-        (3, "function sqrt --domain=-1,1", "two ends a < b, from 0 up"),
-        (3, "function Exp", "did you mean `exp`?"),
-        (3, "function exp --bits -3", "exp: wanted from 1 to 40 bits, got -3"),
-        (2, "estimate --n 3", "give a set with --params, or an instance with --n, --log-q and"),
-        (
-            3,
-            "encrypt --secret ckks --vector --values=0,0.5,-1 --slots 3 -o y --allow-insecure",
-            "got 3; 4 are enough for 3 values",
-        ),
-        (
-            3,
-            "encrypt --secret ckks --vector --values=0,0.5,-1 --slots 2 -o y --allow-insecure",
-            "wanted at most 2 values, one for each slot, got 3;",
-        ),
-        (
-            3,
-            "circuit run and.txt --inputs -5,1",
-            "got `-5`; give --inputs a decimal number such as 200",
-        ),
-        (
-            3,
-            "circuit cost chain.txt --goal 1",
-            "wanted bootstraps one after another: at most 1, got 2,",
-        ),
-        (
-            2,
-            "serve served --tokens tokens --listen localhost",
-            "such as 127.0.0.1:8443 or localhost:8443",
-        ),
-        (2, "serve served --tokens tokens --workers -1", "invalid value '-1'"),
-        (2, "serve served --tokens tokens --limit 0", "invalid value '0'"),
-    ] {
-        let said = folder.refuse_with(status, line);
+    for (status, line, says) in REMEDIES {
+        let said = folder.refuse_with(*status, line);
         assert!(said.contains(says), "{line}: {said}");
     }
 }

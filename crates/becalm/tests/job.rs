@@ -420,7 +420,7 @@ fn every_other_kind_of_file_is_refused_and_secrets_above_all() {
         match becalm::job::admit(&bytes, bytes.len() as u64) {
             Ok(name) => assert!(taken && name == kind.name(), "{kind}"),
             Err(e) => {
-                assert!(!taken && e.detail().got.contains(kind.name()), "{e}");
+                assert!(!taken && e.detail().got.contains(kind.words()), "{e}");
                 let said = e.detail().remedy.contains("keep that file secret");
                 assert_eq!(said, secret.contains(&kind), "{e}");
             }
@@ -442,7 +442,7 @@ fn every_other_kind_of_file_is_refused_and_secrets_above_all() {
             // A program of CKKS wants other keys: those are refused then.
             if kind != wanted && (wanted, kind) != (Kind::Program, Kind::CkksProgram) {
                 assert!(matches!(error, Error::BadInput(_)), "{kind} for {wanted}: {error}");
-                assert!(error.detail().got.contains(kind.name()), "{error}");
+                assert!(error.detail().got.contains(kind.words()), "{error}");
                 let said = error.detail().remedy.contains("keep that file secret");
                 assert_eq!(said, secret.contains(&kind), "{error}");
             }

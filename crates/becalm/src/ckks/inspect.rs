@@ -1,9 +1,9 @@
 //! The claims of a file of CKKS, without its contents and without a context. Nothing here is secret, and nothing but its form
 //! was checked: whether level, scale and words are those of the set is for the [`Context`](super::Context) that loads it.
 
+use super::key_header::{Claims, claims};
 use super::power_of_rotation;
 use super::threshold::quorum;
-use super::wire::{self, Claims};
 use crate::cipher::file::{Header, bad, read_header, set_name};
 use crate::cipher::{CkksKeys, Integers, KeyId, Purpose};
 use crate::math::random::PublicSeed;
@@ -61,7 +61,7 @@ pub struct Description {
 /// `Io`; `BadFile` for a header of CKKS that becalm would not read.
 pub fn inspect(path: impl AsRef<Path>) -> Result<Option<Description>> {
     let path = path.as_ref();
-    if let Some(Claims { header, note, bytes, whole }) = wire::claims(path)? {
+    if let Some(Claims { header, note, bytes, whole }) = claims(path)? {
         let set = CkksParams::named(&header.set).ok();
         let degree = set.map_or(0, CkksParams::degree);
         let switch = |(purpose, _, level, _): &(Purpose, u32, u32, PublicSeed)| {
