@@ -6,6 +6,7 @@ import functools
 import sys
 import warnings
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, TypeVar
 
 from becalm.errors import Error
@@ -37,8 +38,19 @@ class called:
 
 
 def warn(text: str, category: type[Warning]) -> None:
-    """A warning about the first line on the way here that is not of this package."""
+    """A warning about the line of the user."""
+    warnings.warn(text, category, stacklevel=_outside()[0] - 1)
+
+
+def line() -> tuple[str, int]:
+    """The file and the number of the line of the user."""
+    frame = _outside()[1]
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def _outside() -> tuple[int, FrameType]:
+    """The first line on the way here that is not of this package, and how far it is."""
     level, frame = 1, sys._getframe()
     while frame.f_globals.get("__name__", "").partition(".")[0] == "becalm" and frame.f_back:
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, category, stacklevel=level)
+    return level, frame

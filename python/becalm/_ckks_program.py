@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from becalm import _html, _native, _values
 from becalm import program as programs
 from becalm._arithmetic import Matrix
-from becalm._called import called
+from becalm._called import called, line
 from becalm._computes import Computes
 from becalm._names import CkksName
 from becalm._operands import Vector, all_real, at_level, operand
@@ -148,6 +149,7 @@ class Register(Vector[_native.CkksRegister]):
         self._real = real
         #: The program that it belongs to.
         self.program = program
+        program._noted()
 
     def bootstrap(
         self,
@@ -242,7 +244,7 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
     array([2.3, 2.3, 2.3, 2.3])
     """
 
-    __slots__ = ("_auto", "_own_plan", "_size", "_slots")
+    __slots__ = ("_auto", "_lines", "_own_plan", "_size", "_slots")
 
     def __new__(
         cls,
@@ -272,6 +274,8 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
         self._slots = inputs[0][2] if known else slots_of("program", slots, self._native.params)
         self._size = bootstrap
         self._own_plan: _native.CkksPlan | None = None
+        #: How many instructions there were behind a line of the caller, its file and its number.
+        self._lines: list[tuple[int, str, int]] = []
         self._auto = bool(auto)
         if self._auto:
             self._planned.bootstraps_for(self._native, True)
@@ -488,6 +492,17 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
     def _product(self, matrix: Matrix, x: _native.CkksRegister) -> _native.CkksRegister:
         return self._native.linear(x, matrix._native)
 
+    def _noted(self) -> None:
+        """Notes the line of the caller that recorded the last instructions."""
+        self._lines.append((len(self), *line()))
+
+    def _line(self, at: int) -> str:
+        """The line that recorded an instruction, in words; its number where no line is known."""
+        for count, file, number in self._lines:
+            if at < count:
+                return f", line {number} of {Path(file).name}"
+        return f", instruction {at}"
+
     def _require_set(self, name: str) -> None:
         """Refuses a server of another set."""
         if self._native.params != name:
@@ -573,6 +588,8 @@ def recorded(
     given = [program.input(level=x.level, slots=x.slots, real=x.real) for x in xs]
     made = program.evaluate(function, given, auto)
     program.output(made)
+    # Other lines call the function too.
+    program._lines.clear()
     return program
 
 

@@ -568,7 +568,14 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         session = self._sessions.of_program(program._native, program.cost.diagonals)
         with _progress.shown(progress, "program", 1.0) as callback, named(""):
             made = session.run([[x._native for x in lane] for lane in own], callback)
-        each = [[Ciphertext(y, self, r) for y, r in zip(lane, real, strict=True)] for lane in made]
+        before = {x._native.loss for lane in own for x in lane}
+
+        def result(y: _native.CkksCiphertext, known: bool) -> Ciphertext:
+            lost = y.loss if y.doubt else None
+            where = program._line(lost[2]) if lost and lost not in before else ""
+            return Ciphertext(y, self, known, where)
+
+        each = [[result(y, r) for y, r in zip(lane, real, strict=True)] for lane in made]
         results = [list(column) if batch else column[0] for column in zip(*each, strict=True)]
         return results[0] if len(results) == 1 else tuple(results)
 

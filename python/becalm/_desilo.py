@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from becalm import _native
 from becalm._arithmetic import Matrix
+from becalm._vectors import doubted
 from becalm.errors import BadInput, OutOfMemory, Unsupported, WrongKey
 
 
@@ -115,6 +116,10 @@ class Ciphertext:
     def __init__(self, blocks: list[_native.CkksCiphertext], real: bool) -> None:
         self._blocks = blocks
         self._real = real
+        for block in blocks:
+            if block.doubt is not None:
+                doubted(block)
+                break
 
     @property
     def level(self) -> int:
@@ -189,6 +194,8 @@ class Missing(Unsupported, AttributeError):
 #: Beginnings of names of desilofhe 1.17 that an engine does not have, and what to use instead.
 MISSING = (
     (("create_individual_", "create_multiparty_", "create_public_key_"), "keep one secret key"),
+    (("decrypt_to_plaintext",), "decrypt, and encode the numbers"),
+    (("build_hash",), "use becalm.__version__"),
     (("individual_decrypt", "multiparty_decrypt"), "decrypt with the one secret key"),
     (("read_decrypted_share", "write_decrypted_share"), "decrypt with the one secret key"),
     (("serialize_decrypted_share", "deserialize_decrypted_share"), "decrypt with the one key"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from functools import lru_cache
@@ -57,7 +58,11 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
     __slots__ = ("_server",)
 
     def __init__(
-        self, native: _native.CkksCiphertext, server: Server | None = None, real: bool = False
+        self,
+        native: _native.CkksCiphertext,
+        server: Server | None = None,
+        real: bool = False,
+        where: str = "",
     ) -> None:
         if not isinstance(native, _native.CkksCiphertext):
             remedy = "use SecretKey.encrypt or Server.load"
@@ -66,9 +71,9 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         self._server = server
         self._real = real
         if native.doubt is not None:
-            self._doubted(native.doubt)
+            self._doubted(where)
 
-    def _doubted(self, doubt: str) -> None:
+    def _doubted(self, where: str) -> None:
         """Warns once for each server, or raises where the server is strict."""
         if self._server is not None:
             if self._server.strict:
@@ -76,9 +81,7 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
             if self._server._warned:
                 return
             self._server._warned = True
-        text = f"by its claim of error a result has {doubt}. A claim is an upper bound"
-        text += " for every message; `within` states a smaller bound on values"
-        warn(text, PrecisionWarning)
+        doubted(self._native, where, "; `within` states a smaller bound on values")
 
     @property
     def key_id(self) -> str:
@@ -331,6 +334,16 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
     ) -> Ciphertext:
         server = self._server or (other._server if isinstance(other, Ciphertext) else None)
         return Ciphertext(native, server, real)
+
+
+def doubted(native: _native.CkksCiphertext, where: str = "", remedy: str = "") -> None:
+    """Warns of a result with few bits; `where` is the line of the program that lost most."""
+    text = f"by its claim of error a result has {native.doubt}"
+    if native.loss is not None:
+        bits, op, _ = native.loss
+        most = f"the most, {bits:.1f} bits," if math.isfinite(bits) else "all"
+        text += f"; {most} were lost in {op}{where}"
+    warn(f"{text}. A claim is an upper bound for every message{remedy}", PrecisionWarning)
 
 
 class _Keyed(Protocol):

@@ -162,7 +162,13 @@ impl CkksCiphertext {
     #[getter]
     fn doubt(&self) -> Option<String> {
         let account = on_kept!(self, account);
-        account.is_doubtful().then(|| account.doubt())
+        account.is_doubtful().then(|| account.left())
+    }
+
+    /// The instruction that lost most precision so far: the bits, its name, and its number in the program that ran.
+    #[getter]
+    fn loss(&self) -> Option<(f64, &'static str, usize)> {
+        on_kept!(self, account).loss.map(|loss| (loss.bits, loss.op, loss.at))
     }
 
     /// Refuses a ciphertext whose claim leaves too few bits.

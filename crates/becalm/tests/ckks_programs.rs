@@ -4,7 +4,7 @@
 use becalm::backend::{Ckks, CkksSetup, Cpu, Evaluator};
 use becalm::bootstrap::ckks::{Settings, Values, regular, sign, slots_first, sparse};
 use becalm::cipher::file::Trust;
-use becalm::cipher::{CkksKeys, Rlwe};
+use becalm::cipher::{Account, CkksKeys, Rlwe};
 use becalm::ckks::{Chain, Chebyshev, Context, Matrix};
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
@@ -342,7 +342,9 @@ fn a_bootstrap_within_a_program_is_that_of_its_own() {
     let made = evaluator.run(&program, &[&x]).unwrap();
     let square = evaluator.multiply(&x, &x).unwrap();
     let wanted = evaluator.run(&Arc::new(alone), &[&square]).unwrap();
-    let facts = |x: &Rlwe| (x.level(), x.scale(), x.slots(), x.error(), x.account());
+    // The bootstrap is another instruction there.
+    let account = |x: &Rlwe| Account { loss: None, ..x.account() };
+    let facts = |x: &Rlwe| (x.level(), x.scale(), x.slots(), x.error(), account(x));
     assert_eq!(facts(&made[0]), facts(&wanted[0]));
     assert_eq!(bytes(&context, &made[0]), bytes(&context, &wanted[0]));
     let got = context.decrypt(&made[1], &secret).unwrap();

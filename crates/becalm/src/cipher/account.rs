@@ -105,16 +105,29 @@ impl Account {
 
     /// The precision that is left, and the instruction that lost most, in words.
     pub fn doubt(&self) -> String {
-        let left = match self.bits() {
-            bits if bits >= 0.0 => format!("{bits:.1} bits"),
-            _ => "no bits".to_string(),
-        };
+        let left = self.left();
         match self.loss {
-            Some(Loss { op, at, bits }) => {
+            Some(Loss { op, at, bits }) if bits.is_finite() => {
                 format!("{left}; the most, {bits:.1} bits, were lost in instruction {at}, {op}")
             }
+            Some(Loss { op, at, .. }) => format!("{left}; all were lost in instruction {at}, {op}"),
             None => left,
         }
+    }
+
+    /// The precision that is left, in words.
+    pub fn left(&self) -> String {
+        match self.bits() {
+            bits if bits >= 0.0 => format!("{bits:.1} bits"),
+            _ => "no bits".to_string(),
+        }
+    }
+
+    /// Behind an instruction, with its loss if that is the largest so far; `before` is the largest claimed error of what it read.
+    pub(crate) fn behind(self, op: &'static str, at: usize, before: f64) -> Account {
+        let bits = (self.error / before).log2();
+        let loss = (bits > self.loss.map_or(0.0, |l| l.bits)).then_some(Loss { op, at, bits });
+        Account { loss: loss.or(self.loss), ..self }
     }
 
     /// The sum or the difference, whatever the terms have in common.

@@ -7,7 +7,7 @@
 
 use super::polynomial::Evaluated;
 use super::{Added, Again, CkksOp, CkksProgram, Limits, RlweInfo};
-use crate::cipher::{Account, Loss, Rlwe, Standing};
+use crate::cipher::{Account, Rlwe, Standing};
 use crate::ckks::share::{bound, product_bound};
 use crate::ckks::{Chebyshev, sum_rotations};
 use crate::program::{Operation, Reg};
@@ -17,11 +17,28 @@ fn added(deviation: f64) -> (f64, f64) {
     (deviation, product_bound(deviation))
 }
 
+/// The registers that the account behind an instruction follows from: behind a bootstrap those that were bootstrapped.
+fn follows(op: &CkksOp) -> Vec<Reg> {
+    match op {
+        CkksOp::Refreshed { from, .. } => from.clone(),
+        CkksOp::Tabulate { from, .. } => vec![*from],
+        other => other.sources(),
+    }
+}
+
+/// The largest claimed error.
+fn largest<'a>(of: impl Iterator<Item = &'a Account>) -> f64 {
+    of.map(|a| a.error).fold(0.0, f64::max)
+}
+
 impl CkksProgram {
     /// The account of each result, of those of the arguments.
     pub(crate) fn accounts(&self, inputs: &[Account]) -> Vec<Account> {
         if self.limits.error.is_some() {
-            return vec![self.limits.refreshed(inputs.iter().copied()); self.outputs.len()];
+            let made = self.limits.refreshed(inputs.iter().copied());
+            let made =
+                made.behind("bootstrap", self.ops.len().saturating_sub(1), largest(inputs.iter()));
+            return vec![made; self.outputs.len()];
         }
         let known = self.known_accounts(inputs);
         self.outputs.iter().map(|r| known[r.0 as usize]).collect()
@@ -39,11 +56,9 @@ impl CkksProgram {
         {
             let made = self.account(op, &known);
             let RlweInfo { level, scale, .. } = *self.reg(op.result());
-            let before = op.sources().into_iter().map(|r| known[r.0 as usize].error);
-            let bits = (made.error / before.fold(0.0, f64::max)).log2();
-            let loss = Some(Loss { op: op.name(), at, bits })
-                .filter(|_| bits > made.loss.map_or(0.0, |l| l.bits));
-            let made = Account { loss: loss.or(made.loss), ..made };
+            let before = largest(follows(op).iter().map(|r| &known[r.0 as usize]));
+            let name = if matches!(op, CkksOp::Refreshed { .. }) { "bootstrap" } else { op.name() };
+            let made = made.behind(name, at, before);
             known[op.result().0 as usize] = self.fitting(made, level, scale);
         }
         known
@@ -67,18 +82,13 @@ impl CkksProgram {
         Account::public(c.abs(), off, off)
     }
 
-    /// The registers whose account a result depends on: behind a bootstrap those that were bootstrapped.
+    /// The registers whose account a result depends on.
     fn accounted(&self) -> Vec<bool> {
         let mut needed = vec![false; self.registers()];
         self.outputs.iter().for_each(|r| needed[r.0 as usize] = true);
         for op in self.ops.iter().rev().filter(|op| !matches!(op, CkksOp::RaiseModulus { .. })) {
             if needed[op.result().0 as usize] {
-                let sources = match op {
-                    CkksOp::Refreshed { from, .. } => from.clone(),
-                    CkksOp::Tabulate { from, .. } => vec![*from],
-                    other => other.sources(),
-                };
-                sources.into_iter().for_each(|r| needed[r.0 as usize] = true);
+                follows(op).into_iter().for_each(|r| needed[r.0 as usize] = true);
             }
         }
         needed
