@@ -114,6 +114,23 @@ def test_a_price_takes_little_memory_and_time(name):
     assert int(taken) <= 20e6 and float(seconds) <= 0.05, (taken, seconds)
 
 
+def test_keys_of_many_levels_are_packed_unless_they_are_asked_for_as_they_are():
+    for levels, most in ((14, 9e9), (17, 12e9)):
+        usual, ready = (ckks.price("ckks", levels=levels, compact=c) for c in (None, False))
+        assert usual.compact is True and usual.peak_bytes < most
+        assert ready.compact is False and ready.memory_bytes > 1.3 * usual.memory_bytes
+    assert ckks.price("ckks").compact is False
+    secret, server = becalm.keygen(
+        "ckks_toy_14_levels", bootstrap="small", allow_insecure=True, progress=False
+    )
+    ready = ckks.price("ckks_toy_14_levels", bootstrap="small", compact=False)
+    assert server.nbytes < 0.8 * ready.memory_bytes
+    y = secret.encrypt([0.5, -0.25], level=0).bootstrap()
+    assert y.level == 14 and abs(secret.decrypt(y)[:2] - [0.5, -0.25]).max() < 1e-4
+    later = secret.server(bootstrap="small", compact=False, progress=False)
+    assert later.nbytes > server.nbytes
+
+
 @LINUX
 def test_an_engine_without_room_is_refused_with_what_an_engine_has():
     limits = (64, 200, 400, 550, 700, 3000)

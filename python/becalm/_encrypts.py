@@ -290,7 +290,7 @@ class SecretKey(_Encrypts):
         rotations: Iterable[int] = (),
         conjugate: bool = True,
         needs: Needs | None = None,
-        compact: bool | str = False,
+        compact: bool | str | None = None,
         backend: str = "auto",
         device: str | None = None,
         progress: Progress = None,

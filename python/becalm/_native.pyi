@@ -439,7 +439,7 @@ class CkksPlan:
         stage_count: int | None = None,
         rotations: Sequence[int] = (),
         conjugate: bool = False,
-        form: str = "ready",
+        form: str | None = None,
         needs: CkksNeeds | None = None,
         iterations: int = 1,
     ) -> CkksPlan: ...

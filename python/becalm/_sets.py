@@ -167,7 +167,7 @@ def planned(
     stage_count: int | None,
     rotations: Iterable[int] = (),
     conjugate: bool = False,
-    compact: bool | str = False,
+    compact: bool | str | None = None,
     needs: _native.CkksNeeds | None = None,
     iterations: int = 1,
 ) -> _native.CkksPlan:
@@ -229,8 +229,10 @@ def staged(stage_count: Any, make: Callable[[int | None], _T]) -> _T:
     return make(stage_count)
 
 
-def form_of(op: str, compact: object) -> str:
-    """The form of keys in memory that `compact` names."""
+def form_of(op: str, compact: object) -> str | None:
+    """The form of keys in memory that `compact` names; none for the usual one of the set."""
+    if compact is None:
+        return None
     if isinstance(compact, bool | str) and compact in FORMS:
         return FORMS[compact]
     raise BadInput(op, 'compact as False, True or "seeded"', repr(compact), "choose one of these")

@@ -148,7 +148,7 @@ def price(
     iterations: int = 1,
     rotations: Iterable[int] = (),
     conjugate: bool = True,
-    compact: bool | str = False,
+    compact: bool | str | None = None,
 ) -> Price:
     """Sizes of keys, levels and precision, as `keygen` with these arguments would make them.
 
@@ -198,7 +198,7 @@ def keygen(
     rotations: Iterable[int] = (),
     conjugate: bool = True,
     needs: Needs | None = None,
-    compact: bool | str = False,
+    compact: bool | str | None = None,
     allow_insecure: bool = False,
     backend: str = "auto",
     device: str | None = None,
@@ -233,7 +233,7 @@ def keygen(
     compact
         `True` packs keys and ciphertexts in memory, residues in as few bits as they take: a quarter
         less, and no slower. `"seeded"` draws half of a key from seeds whenever it is used: three
-        eighths of the size, for more time.
+        eighths of the size, for more time. By default sets of 14 levels or more are packed.
     allow_insecure
         Whether sets below 128 bits of security are accepted.
     backend, device, threads, progress

@@ -16,8 +16,8 @@ and merge bootstraps. Other names of it, such as those for several parties and f
 - files are becalm's own, which desilofhe does not read, nor becalm those of desilofhe;
 - `multiply_matrix` takes one level, products need the relinearization key, and a ciphertext is
   never changed: `clone` returns it;
-- `compact=True` packs keys and ciphertexts in memory, residues in as few bits as they take; what
-  is serialized is always compact.
+- `compact=True` packs keys and ciphertexts in memory, residues in as few bits as they take; keys
+  for 14 and 17 levels are always packed, and so is what is serialized.
 
 `ToyEngine` is the same in a ring of 2048 slots, too small to protect anything: for tests.
 desilofhe is a product of DESILO Inc.; becalm contains none of its code.
@@ -124,7 +124,8 @@ class Engine(Matrices, KeyFiles):
             remedy = "bootstrap to get levels back"
             raise BadInput("engine", f"max_level of at most {known.levels}", str(wanted), remedy)
         self._max_level: int = known.levels if max_level is None else wanted
-        self._form = "packed" if compact else "ready"
+        # Keys of many levels are packed everywhere; ciphertexts are where it is asked for.
+        self._form = "packed" if compact or flag else "ready"
         most = known.slots
         count = most if slot_count is None else _values.count("engine", "slot_count", slot_count)
         least = 2 if self._bootstraps else 1

@@ -54,7 +54,7 @@ def keygen(
     rotations: Iterable[int] = (),
     conjugate: bool = True,
     needs: ckks.Needs | None = None,
-    compact: bool | str = False,
+    compact: bool | str | None = None,
     allow_insecure: bool = False,
     backend: str = "auto",
     device: str | None = None,

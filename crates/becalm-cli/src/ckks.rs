@@ -322,7 +322,7 @@ fn bootstrapped(
     require_memory("run", price.peak())?;
     let context = Arc::new(Context::new(params, true)?);
     let secret = context.secret_key()?;
-    let (keys, keygen_seconds) = timed(|| keys(&context, &secret, &program.needs(), job.form()))?;
+    let (keys, keygen_seconds) = timed(|| keys(&context, &secret, &program.needs(), plan.form()))?;
     let program = Arc::new(program.clone());
     let evaluator = Evaluator::new(machine, CkksSetup::new(&context, &Arc::new(keys)))?;
     let (ready, prepare_seconds) = timed(|| prepared(machine, &context, &program))?;

@@ -67,7 +67,7 @@ pub struct CkksPlan(KeyPlan);
 impl CkksPlan {
     /// A plan for the set of a name. `size` is that of the keys of a bootstrap, none for arithmetic alone.
     #[new]
-    #[pyo3(signature = (name, slots=None, kinds=vec![], size=None, stage_count=None, rotations=vec![], conjugate=false, form="ready", needs=None, iterations=1))]
+    #[pyo3(signature = (name, slots=None, kinds=vec![], size=None, stage_count=None, rotations=vec![], conjugate=false, form=None, needs=None, iterations=1))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         name: &str,
@@ -77,13 +77,14 @@ impl CkksPlan {
         stage_count: Option<usize>,
         rotations: Vec<i64>,
         conjugate: bool,
-        form: &str,
+        form: Option<&str>,
         needs: Option<&CkksNeeds>,
         iterations: usize,
     ) -> PyResult<Self> {
         planned(|| {
             let kinds = kinds.iter().map(|name| Kind::named(name)).collect::<Result<_>>()?;
-            let (size, form) = (size.map(size_named).transpose()?, form_named(form)?);
+            let size = size.map(size_named).transpose()?;
+            let form = form.map(form_named).transpose()?;
             let (values, needs) = (None, needs.map(|needs| needs.0.clone()).unwrap_or_default());
             let wish = Wish {
                 slots,
@@ -121,7 +122,8 @@ impl CkksPlan {
         planned(|| {
             let Wish { slots, kinds, size, stage_count, iterations, form, .. } = Wish::noted(note)?;
             let kinds = kinds.into_iter().map(Kind::name).collect();
-            Ok((slots, kinds, size, stage_count, form_name(form), iterations))
+            let form = form_name(form.unwrap_or(KeyForm::Ready));
+            Ok((slots, kinds, size, stage_count, form, iterations))
         })
     }
 
@@ -158,7 +160,7 @@ impl CkksPlan {
     /// How the keys are held in memory: ready, packed or seeded.
     #[getter]
     fn form(&self) -> &'static str {
-        form_name(self.0.wish().form)
+        form_name(self.0.form())
     }
 
     /// The bootstraps, in the order of their kinds.

@@ -30,7 +30,7 @@ pub struct Job {
     /// CKKS: the kind of values in the slots.
     #[arg(long, default_value = "complex", value_parser = ["complex", "real", "merged"])]
     pub(super) of: String,
-    /// CKKS: keys packed in memory, a quarter smaller; `--compact=seeded` draws half of each key from a seed again: three fifths smaller, and slower.
+    /// CKKS: keys packed in memory, a quarter smaller, as those of 14 levels or more always are. `--compact=seeded` draws half of each key from a seed again: three fifths smaller, and slower.
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "FORM", default_missing_value = "packed", value_parser = ["packed", "seeded"])]
     pub(super) compact: Option<String>,
 }
@@ -115,13 +115,12 @@ impl Job {
         self.keys.as_deref().unwrap_or("medium")
     }
 
-    /// How the keys are held.
-    pub(super) fn form(&self) -> KeyForm {
-        match self.compact.as_deref() {
-            None => KeyForm::Ready,
-            Some("seeded") => KeyForm::Seeded,
-            Some(_) => KeyForm::Packed,
-        }
+    /// How the keys are held, if the flags say it.
+    fn form(&self) -> Option<KeyForm> {
+        self.compact.as_deref().map(|form| match form {
+            "seeded" => KeyForm::Seeded,
+            _ => KeyForm::Packed,
+        })
     }
 
     /// A toy that has the kind, where no smaller ring is standard.

@@ -3,7 +3,7 @@
 //! All of it follows from the [`Chain`], before anything is made: milliseconds and no tables. Front ends record what a user
 //! asked for as a [`Wish`], hand over the figures of its [`KeyPlan`], and put an [`Offer`] in their own words.
 
-use super::wish::{Kind, USUAL_SIZE, Wish};
+use super::wish::{Kind, USUAL_SIZE, Wish, usual_form};
 use super::{KEY_SIZES, MOST_STAGES, Settings, Values, regular, sign, slots_first, sparse, tables};
 use crate::cipher::{CkksKeys, KeyForm};
 use crate::ckks::{Chain, Needs};
@@ -71,7 +71,7 @@ impl Offer {
                 None => self.stages.or(wish.stage_count),
             },
             size: self.size.or(wish.size),
-            form: self.form.unwrap_or(wish.form),
+            form: self.form.or(wish.form),
             ..wish.clone()
         }
     }
@@ -110,6 +110,7 @@ impl KeyPlan {
     /// ```
     pub fn new(params: &'static CkksParams, wish: &Wish) -> Result<KeyPlan> {
         let (op, mut wish) = ("keygen", wish.clone());
+        wish.form = wish.form.or(Some(usual_form(params)));
         let usual = Wish { size: wish.size.filter(|s| *s != USUAL_SIZE), ..Wish::default() };
         let plain = usual.size.is_none() && wish.kinds.is_empty() && wish.stage_count.is_none();
         let plain = plain && wish.iterations == 1;
@@ -176,6 +177,11 @@ impl KeyPlan {
     /// The request, with the usual kind where none was named and without a size where there is no bootstrap.
     pub fn wish(&self) -> &Wish {
         &self.wish
+    }
+
+    /// How the keys are held in memory.
+    pub fn form(&self) -> KeyForm {
+        self.wish.form.unwrap_or_else(|| usual_form(self.chain.params()))
     }
 
     /// The bootstraps, in the order of their kinds.
@@ -278,7 +284,7 @@ impl KeyPlan {
     /// # Errors
     /// As [`KeyPlan::record`].
     pub fn price(&self) -> Result<Price> {
-        let (needs, form) = (self.needs(), self.wish.form);
+        let (needs, form) = (self.needs(), self.form());
         Ok(Price {
             stored: self.chain.stored_key_bytes(&needs),
             memory: self.chain.key_bytes_as(&needs, form),
@@ -316,8 +322,8 @@ impl KeyPlan {
     /// As [`KeyPlan::record`].
     pub fn others(&self, seeded: bool) -> Result<Vec<Offer>> {
         let (smaller, beside) = (self.smaller(), self.beside()?);
-        let unlike = |form: KeyForm| (self.wish.form != form).then_some(form);
-        let ready = self.wish.form == KeyForm::Ready;
+        let unlike = |form: KeyForm| (self.form() != form).then_some(form);
+        let ready = self.form() == KeyForm::Ready;
         let packed = if ready { Some(KeyForm::Packed) } else { None };
         let mut ways = vec![];
         ways.extend(packed.map(|form| (None, Some(form))));
@@ -334,7 +340,7 @@ impl KeyPlan {
         }
         let offer = |(size, form): (Option<&'static str>, Option<KeyForm>)| {
             let needs = needs.iter().find(|(own, _)| *own == size).map(|(_, needs)| needs)?;
-            let bytes = self.chain.key_bytes_as(needs, form.unwrap_or(self.wish.form)) + beside;
+            let bytes = self.chain.key_bytes_as(needs, form.unwrap_or(self.form())) + beside;
             Some(Offer { size, form, bytes, ..self.offer() })
         };
         Ok(ways.into_iter().filter_map(offer).collect())
@@ -373,9 +379,10 @@ impl KeyPlan {
                 continue;
             }
             let slots = Some(self.slots.min(set.slots()));
-            // Each set has a usual kind of its own.
+            // Each set has a usual kind and form of its own.
             let kinds = if self.usual { vec![] } else { self.wish.kinds.clone() };
-            let wish = Wish { slots, kinds, stage_count: None, ..self.wish.clone() };
+            let form = self.wish.form.filter(|form| *form != usual_form(self.chain.params()));
+            let wish = Wish { slots, kinds, stage_count: None, form, ..self.wish.clone() };
             // A kind of bootstrap that the set does not have.
             let Ok(plan) = KeyPlan::new(set, &wish) else { continue };
             let (Ok(price), Ok(others)) = (plan.price(), plan.others(true)) else { continue };
@@ -436,7 +443,7 @@ impl KeyPlan {
     /// # Errors
     /// As [`KeyPlan::record`].
     pub fn readings(&self, keys: &CkksKeys, free: usize) -> Result<Vec<Offer>> {
-        let forms: &[KeyForm] = match self.wish.form {
+        let forms: &[KeyForm] = match self.form() {
             KeyForm::Ready => &[KeyForm::Packed, KeyForm::Seeded],
             KeyForm::Packed => &[KeyForm::Seeded],
             KeyForm::Seeded => &[],

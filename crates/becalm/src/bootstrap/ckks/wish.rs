@@ -40,6 +40,8 @@ const SET_OF_LEVELS: [(usize, &str); 4] =
     [(10, "ckks_regular"), (4, "ckks_4_levels"), (14, "ckks_14_levels"), (17, "ckks_17_levels")];
 /// Baby steps of the sizes before files of keys said how many they are.
 const OLD_SIZES: [(&str, usize); 3] = [("small", 2), ("medium", 4), ("large", 8)];
+/// Levels from which keys are packed unless another form is asked for.
+const MANY_LEVELS: usize = 14;
 /// The default size of keys.
 pub(super) const USUAL_SIZE: &str = "medium";
 
@@ -173,8 +175,13 @@ pub struct Wish {
     pub conjugate: bool,
     /// Keys for something else besides, such as a recorded program.
     pub needs: Needs,
-    /// How the keys are held in memory.
-    pub form: KeyForm,
+    /// How the keys are held in memory; none for the usual form of the set.
+    pub form: Option<KeyForm>,
+}
+
+/// The form in memory of the keys of a set, where none is asked for: those of many levels are packed, because they are the largest.
+pub(super) fn usual_form(params: &CkksParams) -> KeyForm {
+    if params.levels >= MANY_LEVELS { KeyForm::Packed } else { KeyForm::Ready }
 }
 
 impl Default for Wish {
@@ -189,7 +196,7 @@ impl Default for Wish {
             rotations: vec![],
             conjugate: false,
             needs: Needs::default(),
-            form: KeyForm::Ready,
+            form: None,
         }
     }
 }
@@ -243,9 +250,9 @@ impl Wish {
     pub fn noted(note: &str) -> Result<Wish> {
         let Ok(note) = serde_json::from_str::<Note>(note) else { return Ok(Wish::default()) };
         let form = match &note.compact {
-            Compact::Packed(false) => KeyForm::Ready,
-            Compact::Packed(true) => KeyForm::Packed,
-            Compact::Named(name) if name == "seeded" => KeyForm::Seeded,
+            Compact::Packed(false) => Some(KeyForm::Ready),
+            Compact::Packed(true) => Some(KeyForm::Packed),
+            Compact::Named(name) if name == "seeded" => Some(KeyForm::Seeded),
             Compact::Named(_) => return Ok(Wish::default()),
         };
         if note.kinds.iter().any(|name| name == "lossy") {
@@ -281,9 +288,9 @@ impl Wish {
             stage_count: self.stage_count,
             iterations: self.iterations,
             compact: match self.form {
-                KeyForm::Ready => Compact::Packed(false),
-                KeyForm::Packed => Compact::Packed(true),
-                KeyForm::Seeded => Compact::Named("seeded".into()),
+                None | Some(KeyForm::Ready) => Compact::Packed(false),
+                Some(KeyForm::Packed) => Compact::Packed(true),
+                Some(KeyForm::Seeded) => Compact::Named("seeded".into()),
             },
         };
         // Numbers and names can always be written.
