@@ -171,6 +171,14 @@ fn full_size_claims_of_the_other_bootstraps_hold() {
     }
 }
 
+#[test]
+#[ignore = "N = 65536 takes 6 GB and minutes: make test-full"]
+fn full_size_claims_of_few_slots_and_of_a_smaller_ring_hold() {
+    let real = Settings { values: Values::Real, ..Settings::default() };
+    Bench::of("ckks_regular", |context| sparse(context, 1024, &real)).hold(false, 13.0);
+    Bench::of("ckks_n15", |context| regular(context, &real)).hold(false, 12.5);
+}
+
 /// Two iterations keep 45 bits of every kind.
 #[test]
 fn two_iterations_keep_the_bits_of_every_kind() {
@@ -394,6 +402,6 @@ fn a_search_finds_no_message_beyond_the_claim() {
 
 #[test]
 #[ignore = "500 bootstraps: make test-full"]
-fn a_long_search_finds_no_message_beyond_the_claim() {
+fn full_size_search_finds_no_message_beyond_the_claim() {
     search(&Bench::new("ckks_toy_slots_first", None, Values::Real), 500);
 }
