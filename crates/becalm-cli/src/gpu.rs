@@ -146,7 +146,7 @@ impl Report {
                 self.micro = found.figures.iter().map(MicroRow::from).collect();
                 self.micro_failed = found.failed;
             }
-            Err(e) => self.micro_failed = vec![report::spoken(&e.to_string(), FLAG)],
+            Err(e) => self.micro_failed = vec![report::refusal(&e.into(), FLAG)],
         }
         self
     }
@@ -226,12 +226,12 @@ pub fn measure(backend: &dyn Backend, plan: &Measurements, save: Save) -> Result
     for (params, allowed) in sets {
         let mut set = Set { params: params.name.to_string(), ..Set::default() };
         let refusal = becalm::backend::Cuda::runs(params).err().or_else(|| unfit(backend, params));
-        set.refused = refusal.map(|e| report::spoken(&e.to_string(), FLAG));
+        set.refused = refusal.map(|e| report::refusal(&e.into(), FLAG));
         let wanted = set.refused.is_none();
         report.sets.push(set);
         if wanted && let Err(e) = of_set(backend, params, allowed, plan, &mut report, save) {
             let set = last(&mut report);
-            set.failed = Some(report::spoken(&format!("{e:#}"), FLAG));
+            set.failed = Some(report::refusal(&e, FLAG));
             set.rows.clear();
         }
         _ = save(&report);
@@ -484,7 +484,7 @@ pub fn tell(device: &str, found: &Micro, json: Option<&Path>) -> Result<()> {
         report::print(&micro_table(&rows))?;
     }
     if !found.failed.is_empty() {
-        bail!("{}", report::spoken(&found.failed.join("\n"), FLAG));
+        bail!("{}", found.failed.join("\n"));
     }
     Ok(())
 }

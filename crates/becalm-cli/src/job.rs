@@ -243,11 +243,7 @@ fn work(args: &WorkArgs) -> Result<()> {
         }
         let Some(line) = told(event) else { return };
         waiting = matches!(event, Event::Waiting);
-        report::say(&format!(
-            "becalm: {}: {}",
-            worker.name,
-            report::spoken(&line, "--backend cpu")
-        ));
+        report::say(&format!("becalm: {}: {line}", worker.name));
     };
     let worked = job.work(machine.as_ref(), &worker, &unless_stopped, tell)?;
     let Status { chunks, done, .. } = job.status()?;

@@ -160,7 +160,7 @@ where
     match done {
         Ok(()) => 0,
         Err(e) => {
-            report::say(&format!("becalm: {}", report::spoken(&format!("{e:#}"), flag)));
+            report::say(&format!("becalm: {}", report::refusal(&e, flag)));
             if let Some(becalm::Error::Insecure(_)) = e.downcast_ref() {
                 report::say("pass --allow-insecure to allow it");
             }

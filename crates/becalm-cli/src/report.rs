@@ -83,13 +83,10 @@ pub fn positive(text: &str) -> std::result::Result<f64, String> {
     number.ok_or_else(|| "wanted a number above 0, at most a million".to_string())
 }
 
-/// A text of the library in the words of the command: where it names the CPU or makes keys, the library speaks Python.
-pub fn spoken(text: &str, flag: &str) -> String {
-    let text = text.replace("device=\"cpu\"", flag);
-    text.replace(
-        "use tfhe_2_2 or a larger set: keygen(bits=4)",
-        "use --params tfhe_2_2 or a larger set",
-    )
+/// An error, and `flag`, the option of the command that names the CPU, where that can do what a machine did not.
+pub fn refusal(error: &anyhow::Error, flag: &str) -> String {
+    let cpu_can = error.downcast_ref::<becalm::Error>().is_some_and(|e| e.detail().cpu_can);
+    format!("{error:#}{}", if cpu_can { format!(" ({flag})") } else { String::new() })
 }
 
 /// Says why a GPU that is there was not taken.

@@ -112,9 +112,7 @@ pub fn run(args: &Args) -> Result<()> {
         threads: args.threads,
         lease: Duration::from_secs_f64(args.lease),
         grace: Duration::from_secs_f64(args.grace),
-        tell: Arc::new(|line| {
-            report::say(&format!("becalm: {}", report::spoken(line, "--backend cpu")))
-        }),
+        tell: Arc::new(|line| report::say(&format!("becalm: {line}"))),
         ..Config::new(&args.folder, Tokens::read(&args.tokens)?)
     })?;
     let address = format!("{scheme}://{}", service.address());

@@ -33,7 +33,8 @@ pub fn raise(error: becalm::Error) -> PyErr {
         _ => "Error",
     };
     let d = error.detail();
-    let made = exception(class, &d.op, &d.wanted, &d.got, &d.remedy);
+    let cpu = if d.cpu_can { " (device=\"cpu\")" } else { "" };
+    let made = exception(class, &d.op, &d.wanted, &d.got, &format!("{}{cpu}", d.remedy));
     let Some(key) = d.missing else { return made };
     let (purpose, by) = match key.purpose {
         MissingPurpose::Multiply => ("multiplication", None),

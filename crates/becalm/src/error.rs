@@ -20,6 +20,8 @@ pub struct Detail {
     pub remedy: String,
     /// The evaluation key that is missing, if any: a program can then state the remedy in its own words.
     pub missing: Option<MissingKey>,
+    /// Whether the CPU does what this machine does not: a front end can then name its own option for that.
+    pub cpu_can: bool,
 }
 
 /// An evaluation key of CKKS that an operation lacks.
@@ -101,7 +103,7 @@ macro_rules! constructors {
             $($(#[$doc])*
             pub fn $name(op: impl Into<Cow<'static, str>>, wanted: impl Into<String>, got: impl Into<String>, remedy: impl Into<String>) -> Self {
                 let (op, wanted, got, remedy) = (op.into(), wanted.into(), got.into(), remedy.into());
-                Error::$variant(Box::new(Detail { op, wanted, got, remedy, missing: None }))
+                Error::$variant(Box::new(Detail { op, wanted, got, remedy, missing: None, cpu_can: false }))
             })*
 
             /// The same error of the operation that the caller knows: a function, say, whose instructions refused.
@@ -113,6 +115,12 @@ macro_rules! constructors {
             /// The same error, with the key that is missing.
             pub(crate) fn lacking(mut self, key: MissingKey) -> Self {
                 match &mut self { $(Error::$variant(d) => d.missing = Some(key),)* }
+                self
+            }
+
+            /// The same error of a machine that the CPU can take the place of, as the remedy says.
+            pub(crate) fn or_cpu(mut self) -> Self {
+                match &mut self { $(Error::$variant(d) => d.cpu_can = true,)* }
                 self
             }
 

@@ -510,7 +510,7 @@ pub(super) fn require_tables(op: &'static str, params: &TfheParams) -> Result<()
         op,
         format!("a set with tables of {ROOM} values"),
         format!("`{}` with {}", params.name, params.plaintext_modulus()),
-        "use tfhe_2_2 or a larger set: keygen(bits=4)",
+        "use `tfhe_2_2` or a larger set",
     ))
 }
 

@@ -115,8 +115,9 @@ fn good() -> crate::Result<Vec<(sys::CUdevice, DeviceInfo)>> {
             "cuda",
             "a GPU of compute capability 8.0 or later",
             old.join(", "),
-            "use such a GPU, or compute with device=\"cpu\"",
-        ));
+            "use such a GPU, or compute on the CPU",
+        )
+        .or_cpu());
     }
     Ok(good)
 }
@@ -160,8 +161,8 @@ fn count() -> Result<i32, DriverError> {
 /// The devices of the driver, one at least.
 fn found() -> crate::Result<Vec<sys::CUdevice>> {
     let refused = |wanted: &str, got: &str, remedy: &str| {
-        let remedy = format!("{remedy}, or compute with device=\"cpu\"");
-        Err(Error::device("cuda", wanted, got, remedy))
+        let remedy = format!("{remedy}, or compute on the CPU");
+        Err(Error::device("cuda", wanted, got, remedy).or_cpu())
     };
     let none = |got: &str, remedy: &str| refused("a GPU with NVIDIA's driver", got, remedy);
     match version() {
@@ -206,8 +207,8 @@ fn describe(device: sys::CUdevice) -> Result<DeviceInfo, DriverError> {
 }
 
 fn failed(e: &DriverError) -> Error {
-    let remedy = "see whether nvidia-smi works, or compute with device=\"cpu\"";
-    Error::device("cuda", "the driver to answer", e.to_string(), remedy)
+    let remedy = "see whether nvidia-smi works, or compute on the CPU";
+    Error::device("cuda", "the driver to answer", e.to_string(), remedy).or_cpu()
 }
 
 /// The meaning of a driver error: some codes say that nothing more runs in this process.
@@ -363,7 +364,7 @@ impl Device for Gpu {
                     let of = cuda(version().unwrap_or(0));
                     let got = format!("a driver for {of} that refuses them: {e}");
                     let remedy = "update the driver; if it is the latest, report this with the output of `becalm doctor`; \
-                                  device=\"cpu\" works meanwhile";
+                                  meanwhile compute on the CPU";
                     Fault::NoKernels { name: kernels.name(), got, remedy: remedy.to_string() }
                 }
             }

@@ -27,7 +27,7 @@ pub(super) fn code(kernels: &Kernels, capability: (u32, u32)) -> Result<Vec<u8>,
             got: "none in this build".to_string(),
             remedy: format!(
                 "install NVRTC 13 beside becalm (`pip install nvidia-cuda-nvrtc`; from Rust name its folder in \
-                 BECALM_NVRTC){instead}, use a standard set of a build with kernels, or compute with device=\"cpu\""
+                 BECALM_NVRTC){instead}, use a standard set of a build with kernels, or compute on the CPU"
             ),
         }
     })?;

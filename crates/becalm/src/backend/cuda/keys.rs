@@ -398,6 +398,7 @@ pub(super) fn require(op: &'static str, device: &dyn Device, bytes: u64) -> Resu
         op,
         format!("{} on {}", gigabytes(bytes), device.info().name),
         format!("{} free", gigabytes(free)),
-        "use a smaller batch or parameter set, free the GPU's memory, or compute with device=\"cpu\"",
-    ))
+        "use a smaller batch or parameter set, free the GPU's memory, or compute on the CPU",
+    )
+    .or_cpu())
 }

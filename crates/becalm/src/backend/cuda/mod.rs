@@ -80,8 +80,8 @@ impl Cuda {
     /// [`Error::Device`] for none; [`Error::BadInput`] if `$BECALM_CUDA_TUNE` is not understood.
     pub fn with_devices(devices: Vec<Arc<dyn Device>>) -> Result<Self> {
         if devices.is_empty() {
-            let remedy = "compute with device=\"cpu\"";
-            return Err(Error::device("cuda", "at least one GPU", "none", remedy));
+            let remedy = "compute on the CPU";
+            return Err(Error::device("cuda", "at least one GPU", "none", remedy).or_cpu());
         }
         let tuning = tiling::Tuning::from_environment()?;
         let turns = devices.iter().map(|_| Turn::default()).collect();
@@ -262,8 +262,9 @@ fn ring_of(p: &TfheParams, fast_doubles: bool) -> Result<Ring> {
             "cuda",
             "a set of 256 to 16384 coefficients, at most 8 polynomials, with a classic, multi-bit or block rotation",
             format!("{} with {got}", p.name),
-            "choose such a set (`becalm params`), or compute with device=\"cpu\"",
-        ));
+            "choose such a set (`becalm params`), or compute on the CPU",
+        )
+        .or_cpu());
     }
     Ok(Ring {
         log2_n: p.polynomial_size.ilog2(),
@@ -280,14 +281,14 @@ fn ring_of(p: &TfheParams, fast_doubles: bool) -> Result<Ring> {
 /// A device's refusal as an error.
 fn refused(op: &'static str, device: &dyn Device, fault: Fault) -> Error {
     let name = &device.info().name;
-    match fault {
+    let refusal = match fault {
         Fault::Memory(bytes) => {
             let free = device.free_memory().unwrap_or(0);
             Error::memory(
                 op,
                 format!("{:.3} GB on {name}", bytes as f64 / 1e9),
                 format!("{:.3} GB free", free as f64 / 1e9),
-                "use a smaller batch, free the GPU's memory, or compute with device=\"cpu\"",
+                "use a smaller batch, free the GPU's memory, or compute on the CPU",
             )
         }
         Fault::NoKernels { name: kernels, got, remedy } => {
@@ -299,15 +300,16 @@ fn refused(op: &'static str, device: &dyn Device, fault: Fault) -> Error {
             op,
             format!("an answer of {name}"),
             why,
-            "start the program again, with device=\"cpu\" to do without it; if it comes back, look at nvidia-smi and the system's log",
+            "look at nvidia-smi and the system's log if it comes back; start the program again, or compute on the CPU",
         ),
         Fault::Failed(why) => Error::device(
             op,
             format!("{name} to work"),
             why,
-            "report this with the output of `becalm doctor`; device=\"cpu\" works meanwhile",
+            "report this with the output of `becalm doctor`; meanwhile compute on the CPU",
         ),
-    }
+    };
+    refusal.or_cpu()
 }
 
 /// The refusal of a device that has too little shared memory, or no clusters, for a ring.
@@ -317,8 +319,9 @@ fn no_kernel(op: &'static str, device: &dyn Device, ring: &Ring) -> Error {
         op,
         format!("a GPU that rotates {} (clusters, or more shared memory)", ring.name()),
         format!("{} of compute capability {}.{}", info.name, info.capability.0, info.capability.1),
-        "use a GPU of compute capability 9.0 or 10.0, a smaller set, or device=\"cpu\"",
+        "use a GPU of compute capability 9.0 or 10.0, a smaller set, or the CPU",
     )
+    .or_cpu()
 }
 
 /// Puts a kernel on a stream.

@@ -66,16 +66,16 @@ impl Runs<Ckks> for Cuda {
         if !LOG2_DEGREES.contains(&log2_n) {
             let wanted = "a set of 4096 to 131072 coefficients";
             let got = format!("{} with {}", params.name, params.degree());
-            let remedy = "choose such a set (`becalm params`), or compute with device=\"cpu\"";
-            return Err(Error::wrong_params("cuda", wanted, got, remedy));
+            let remedy = "choose such a set (`becalm params`), or compute on the CPU";
+            return Err(Error::wrong_params("cuda", wanted, got, remedy).or_cpu());
         }
         if let Some(small) = self.devices.iter().find(|d| d.info().shared < conversions(log2_n)) {
             let (wanted, info) = (conversions(log2_n) >> 10, small.info());
             let got = format!("{} with {}", info.name, info.shared >> 10);
             let wanted =
                 format!("a GPU of {wanted} KiB of shared memory a block for {}", params.name);
-            let remedy = "choose a set of a smaller ring, or compute with device=\"cpu\"";
-            return Err(Error::unsupported("cuda", wanted, got, remedy));
+            let remedy = "choose a set of a smaller ring, or compute on the CPU";
+            return Err(Error::unsupported("cuda", wanted, got, remedy).or_cpu());
         }
         let _turns: Vec<_> = self.turns.iter().map(taken).collect();
         let prepare = |device: &Arc<dyn Device>| {
