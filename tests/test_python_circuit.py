@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import FULL
 
@@ -207,6 +208,12 @@ def test_without_yosys_it_is_named(tmp_path, monkeypatch):
 def _cost(circuit, goal):
     cost = circuit.compile("toy_2_2", goal=goal).cost
     return cost.bootstraps, cost.depth
+
+
+@pytest.mark.parametrize("three", [3, np.int64(3), np.uint8(3)])
+def test_numbers_of_numpy_stand_on_either_side(three):
+    traced = becalm.circuit.trace(lambda a: (three + a, a * three, three < a, three ^ a), 4)
+    assert traced(5) == (8, 15, 1, 6)
 
 
 def test_counters_are_recognised(monkeypatch):

@@ -122,7 +122,19 @@ assign w = !(a && b || c) ? &{a, b} | ~^{b, c} : a === b;
 endmodule
 """
 
+# Branches that overlap, with every promise that they do not.
+PROMISES = """module m(input [1:0] i, output logic [1:0] w, x, y, z);
+always_comb begin w = 3; unique casez (i) 2'b?1: w = 1; 2'b1?: w = 2; endcase end
+always_comb begin x = 3; (* full_case, parallel_case *)
+  casez (i) 2'b?1: x = 1; 2'b1?: x = 2; endcase end
+always_comb begin y = 3; casez (i) // synopsys full_case parallel_case
+  2'b?1: y = 1; 2'b1?: y = 2; endcase end
+always_comb begin z = 3; priority if (i[0]) z = 1; else if (i[1]) z = 2; end
+endmodule
+"""
+
 VERILOG = {
+    "promises about branches": (PROMISES, lambda i: [(3, 1, 2, 1)[i]] * 4),
     "signed numbers": (SIGNED, _of_signed),
     "functions, parameters and generate": (FUNCTIONS, _of_functions),
     "tasks": (TASK, lambda a, b: [max(a, b), min(a, b), a * b]),
@@ -216,3 +228,20 @@ def test_unusual_verilog_is_compiled_right(name, tmp_path, monkeypatch, rng):
 def test_unusual_blif_is_read_right(name, rng):
     text, function = BLIF[name]
     _agree(becalm.circuit.parse(text), function, rng)
+
+
+@pytest.mark.skipif(not HAS_YOSYS, reason="no yosys and no pyosys")
+@pytest.mark.parametrize(
+    "case",
+    [
+        "unique case (i) 0: y = 1; 1: y = 0; endcase",
+        "case (i) // synopsys full_case\n 0: y = 1; 1: y = 0; endcase",
+        "(* full_case *) case (i) 0: y = 1; 1: y = 0; endcase",
+        "unique if (i == 0) y = 1; else if (i == 1) y = 0;",
+    ],
+)
+def test_a_promise_makes_no_value(case, tmp_path):
+    path = tmp_path / "m.sv"
+    path.write_text(f"module m(input [1:0] i, output logic y);\nalways_comb {case}\nendmodule\n")
+    with pytest.raises(becalm.BadInput, match="a module without memory"):
+        becalm.circuit.load(path)

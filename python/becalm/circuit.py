@@ -293,6 +293,8 @@ class Bits:
 
     __slots__ = ("_gates", "_names")
     __hash__ = None  # type: ignore[assignment]
+    # numpy's numbers leave their operators to this class.
+    __array_ufunc__ = None
 
     def __init__(self, gates: _Gates, names: list[str]) -> None:
         self._gates, self._names = gates, names

@@ -173,18 +173,13 @@ pub struct InspectArgs {
 
 /// Makes both keys.
 pub fn keygen(args: &KeygenArgs) -> Result<()> {
-    if args.secret == args.evaluation {
-        usage!("both keys would go to {}; name two files", args.secret.display());
-    }
     let name = args.params.as_deref().unwrap_or("tfhe_2_2");
     if !args.program.is_empty() {
         usage!("{name} is a set of TFHE, whose keys run every program; leave --program out");
     }
     let params = TfheParams::named(name)?;
     let between = args.pack.iter().chain(args.slot_map.iter().skip(1).step_by(2));
-    for path in [&args.secret, &args.evaluation].into_iter().chain(between) {
-        args.force.require_new(path)?;
-    }
+    args.force.require_files([&args.secret, &args.evaluation].into_iter().chain(between))?;
     let stored = params.seeded_bootstrap_key_bytes() + params.seeded_key_switch_key_bytes();
     if !args.json {
         let size = megabytes(stored as usize);
@@ -253,17 +248,17 @@ pub(crate) fn require_place(path: &Path, force: Force) -> Result<()> {
     if is_key_of_ckks || path.exists() && file::inspect(path).is_ok_and(is_key) {
         return Err(crate::output::holds_a_key(path));
     }
-    force.require_new(path)
+    force.require_files([path])
 }
 
 /// Encrypts values.
 pub fn encrypt(args: &EncryptArgs) -> Result<()> {
     require_place(&args.out, args.force)?;
+    let secret = read(&args.secret, |path| SecretKey::load(path, args.trust.trust()))?;
     if args.vector || args.level.is_some() || args.slots.is_some() {
         let key = args.secret.display();
         usage!("{key} is no key of CKKS; leave --vector, --level and --slots out");
     }
-    let secret = read(&args.secret, |path| SecretKey::load(path, args.trust.trust()))?;
     let values = Given::integers(&args.values)?;
     let encoding = match args.modulus {
         Some(p) => Encoding::padded(p)?,

@@ -97,7 +97,13 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(out) = &args.out {
         require_place(out, args.force)?;
     }
-    let program = args.of_program().then(|| recorded(args, &function)).transpose()?;
+    let recorded = || {
+        recorded(args, &function).map_err(|e| match e.downcast::<Error>() {
+            Ok(e) => e.of("function").into(),
+            Err(e) => e,
+        })
+    };
+    let program = args.of_program().then(recorded).transpose()?;
     if let (Some(out), Some(program)) = (&args.out, &program) {
         save(program, out, args.force)?;
     }

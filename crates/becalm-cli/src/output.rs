@@ -1,6 +1,7 @@
 //! Files that the command writes. A file that exists is refused, before the work that the new one is for, unless `--force`
 //! allows the command to overwrite it.
 
+use crate::status::usage;
 use anyhow::{Context, Result};
 use becalm::Error;
 use becalm::cipher::file::{Files, Part, replace, replace_all};
@@ -27,6 +28,44 @@ impl Force {
         let got = format!("{}, which exists", path.display());
         let remedy = "choose another name, or pass --force to overwrite the file";
         Err(Error::io("save", "a new name", got, remedy).into())
+    }
+
+    /// Refuses what [`Force::save`] would refuse after the work: a file that exists, a path in no folder, and a device. Also one file for two.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn require_files<'a, P: AsRef<Path> + ?Sized + 'a>(
+        self,
+        paths: impl IntoIterator<Item = &'a P>,
+    ) -> Result<()> {
+        let mut places = vec![];
+        for path in paths.into_iter().map(AsRef::as_ref) {
+            let refused = |wanted: &str, why: &str, remedy: &str| {
+                let got = format!("{}, {why}", path.display());
+                Err(Error::io("save", wanted, got, remedy).into())
+            };
+            let Some(name) = path.file_name().filter(|_| path.as_os_str() != "-") else {
+                return refused("the name of a file", "which is none", "name a file");
+            };
+            if is_stream(path) || path.is_dir() {
+                return refused("the name of a file", "which is none", "choose another name");
+            }
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let Ok(folder) = folder.unwrap_or(Path::new(".")).canonicalize() else {
+                return refused(
+                    "a folder that exists",
+                    "in no such folder",
+                    "make the folder first",
+                );
+            };
+            let place = folder.join(name);
+            if places.contains(&place) {
+                usage!("{} is named twice; name a file for each", path.display());
+            }
+            places.push(place);
+            self.require_new(path)?;
+        }
+        Ok(())
     }
 
     /// Whether files that exist may be overwritten.
@@ -62,10 +101,9 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     })
 }
 
-/// The error of a command that would write ciphertexts over a key.
+/// The error of a command that would write a result over a key.
 pub fn holds_a_key(path: &Path) -> anyhow::Error {
-    let (wanted, got) =
-        ("a name for the ciphertexts", format!("{}, which holds a key", path.display()));
+    let (wanted, got) = ("a name for the result", format!("{}, which holds a key", path.display()));
     Error::io("save", wanted, got, "choose another name").into()
 }
 

@@ -228,6 +228,8 @@ impl Given {
     pub(crate) fn integers(all: &[Given]) -> anyhow::Result<Vec<u64>> {
         let one = |x: &Given| match x {
             Given::Integer(x) => Ok(*x),
+            // An integer in another spelling: `1.0` or `1e3`.
+            Given::Real(x) if *x >= 0.0 && x.fract() == 0.0 && *x < 2f64.powi(53) => Ok(*x as u64),
             Given::Real(x) => usage!("--values: values are integers from 0 up, not `{x}`"),
         };
         all.iter().map(one).collect()

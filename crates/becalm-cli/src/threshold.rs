@@ -147,7 +147,7 @@ fn split(args: &SplitArgs) -> Result<()> {
         if *path == args.secret || args.out[..i].contains(path) {
             usage!("{} is named twice; give each share a file of its own", path.display());
         }
-        args.force.require_new(path)?;
+        require_place(path, args.force)?;
     }
     let context = context_of(&args.secret, SECRET, &args.trust)?;
     let secret = read(&args.secret, |path| context.load_secret_key(path, args.trust.trust()))?;

@@ -59,14 +59,11 @@ fn plan(params: &'static CkksParams, args: &KeygenArgs) -> Result<KeyPlan> {
 
 /// Makes a secret key and evaluation keys of a set of CKKS.
 pub fn keygen(params: &'static CkksParams, args: &KeygenArgs) -> Result<()> {
-    if args.secret == args.evaluation {
-        usage!("both keys would go to {}; name two files", args.secret.display());
-    }
     if args.pack.is_some() || !args.slot_map.is_empty() {
         usage!("{} is a set of CKKS; leave --pack and --slot-map out", params.name);
     }
     params.require_secure(args.allow_insecure)?;
-    [&args.secret, &args.evaluation].into_iter().try_for_each(|p| args.force.require_new(p))?;
+    args.force.require_files([&args.secret, &args.evaluation])?;
     let plan = plan(params, args)?;
     let price = plan.price()?;
     if !args.json {

@@ -132,7 +132,7 @@ fn a_file_of_another_kind_is_named_in_words() {
     let folder = Folder::new("kinds");
     for line in [
         "keygen --params toy_2_2 --allow-insecure",
-        "encrypt --values 1,2 -o x.becalm --allow-insecure",
+        "encrypt --values 1.0,2e0 -o x.becalm --allow-insecure",
         "keygen --params ckks_toy_12 --allow-insecure --secret ckks --evaluation ckks_server",
         "encrypt --secret ckks --values 1,2 -o v.becalm --allow-insecure",
         "function exp --params ckks_toy_12 --allow-insecure -o exp.becalm",
@@ -216,6 +216,24 @@ const REMEDIES: &[(i32, &str, &str)] = &[
     ),
     (2, "serve served --tokens tokens --workers -1", "invalid value '-1'"),
     (2, "serve served --tokens tokens --limit 0", "invalid value '0'"),
+    (4, "encrypt --secret none --values 1 --slots 4 -o y", "wanted to read none"),
+    (2, "encrypt --values=0.5 -o y --allow-insecure", "not `0.5`"),
+    (2, "keygen --secret a --evaluation ./a", "./a is named twice"),
+    (4, "keygen --secret none/a --evaluation b", "got none/a, in no such folder; make the folder"),
+    (4, "keygen --params ckks_n12 --secret a --evaluation /dev/null", "got /dev/null, which is"),
+    (4, "encrypt --values 1 -o - --allow-insecure", "name a file"),
+    (
+        4,
+        "threshold split --secret ckks --threshold 1 -o secret.becalm --force",
+        "which holds a key",
+    ),
+    (
+        3,
+        "function sigmoid --params ckks_toy_12 --level 1 --allow-insecure -o f",
+        "or turn on auto,",
+    ),
+    (3, "function largest --size 8 --params ckks_n12 --slots 4 -o f", "of 8 slots or more, got 4"),
+    (3, "function exp --params ckks_toy_12 --slots 5 --allow-insecure -o f", "function: wanted"),
 ];
 
 /// Each message names the cause in the words of whoever typed the command, and a remedy that works.
@@ -343,13 +361,13 @@ fn a_wrong_command_has_the_status_of_its_kind_and_plain_words() {
     }
 }
 
-/// The remedy of an application for a set that is too small is in the words of the command.
+/// The remedy of an application for a set that is too small names a set that it takes.
 #[test]
-fn a_set_that_is_too_small_for_an_application_has_a_remedy_of_the_command() {
+fn a_set_that_is_too_small_for_an_application_has_a_remedy() {
     for app in ["uint64", "aes"] {
         let out = run(&format!("run --app {app} --params tfhe_1_1"));
         let says = String::from_utf8(out.stderr).unwrap();
-        assert!(says.contains("use --params tfhe_2_2 or a larger set"), "{says}");
+        assert!(says.contains("use `tfhe_2_2` or a larger set"), "{says}");
     }
 }
 

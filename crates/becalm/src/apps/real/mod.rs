@@ -152,7 +152,7 @@ impl Function {
         arguments: &[Reg],
     ) -> Result<Vec<Reg>> {
         program.function(&self.name, |program| {
-            self.formula.record(self.error == 0.0, program, bootstraps, arguments)
+            self.formula.record(self.error == 0.0, self.period, program, bootstraps, arguments)
         })
     }
 }

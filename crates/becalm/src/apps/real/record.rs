@@ -23,6 +23,7 @@ impl Formula {
     pub(super) fn record(
         &self,
         exact: bool,
+        period: usize,
         program: &mut CkksProgram,
         bootstraps: Option<&mut Bootstraps>,
         arguments: &[Reg],
@@ -32,13 +33,20 @@ impl Formula {
             let got = arguments.len().to_string();
             return Err(Error::bad_input(RUN, wanted, got, "pass one for each argument"));
         }
-        let levels = arguments.iter().filter_map(|reg| program.info(*reg)).map(|info| info.level);
+        let known = || arguments.iter().filter_map(|reg| program.info(*reg));
+        let (levels, slots) =
+            (known().map(|info| info.level), known().map(|info| info.slots).min());
+        if slots.is_some_and(|slots| slots < period) {
+            let wanted = format!("vectors of {} slots or more", period);
+            let (got, remedy) = (slots.unwrap_or(0).to_string(), "make keys with as many slots");
+            return Err(Error::bad_input(RUN, wanted, got, remedy));
+        }
         let (lowest, needed) = (levels.min().unwrap_or(0), self.levels());
         if bootstraps.is_none() && lowest < needed {
             let wanted = format!("a ciphertext at level {needed} or above");
             let fewer = if exact { "" } else { " ask for fewer bits," };
             let remedy = format!(
-                "bootstrap earlier,{fewer} or say auto=True, which bootstraps where levels run out"
+                "bootstrap earlier,{fewer} or turn on auto, which bootstraps where levels run out"
             );
             return Err(Error::bad_input(RUN, wanted, format!("level {lowest}"), remedy));
         }

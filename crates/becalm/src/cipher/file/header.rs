@@ -61,7 +61,11 @@ impl Header {
         if first == CKKS_KEYS {
             let remedy =
                 "give them where a program of CKKS runs; `becalm inspect` tells the kind of a file";
-            return Err(bad_but("another kind of file", "evaluation keys of CKKS", remedy));
+            return Err(bad_but(
+                "a key or ciphertext of TFHE, or a secret key, program or ciphertext of CKKS",
+                "evaluation keys of CKKS",
+                remedy,
+            ));
         }
         if n >= NO_LENGTH {
             // Not a byte of it: whoever named a wrong file may show the message to others.

@@ -59,7 +59,7 @@ pub(super) fn parse(text: &str, path: &Path, top: Option<&str>, limits: Limits) 
         None => SCRIPT.into(),
     };
     let folder = Folder::new()?;
-    folder.write("input.sv", text.as_bytes())?;
+    folder.write("input.sv", source::without_promises(text).as_bytes())?;
     folder.write("script.ys", script.as_bytes())?;
     let (binary, status) = yosys(&folder, limits)?;
     let done = status.is_some_and(|status| status.success());

@@ -190,6 +190,31 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
     found
 }
 
+/// The text for Yosys: without the words by which a `case` or an `if` promises that all values have a branch, and one alone. Yosys believes
+/// them, and gives values without a branch, or with two, whatever suits it. Without them the first branch that fits is taken, and a
+/// result without a branch is memory, which is refused. Lines keep their numbers.
+pub(super) fn without_promises(text: &str) -> String {
+    let promise = |piece: &str| piece.contains("full_case") || piece.contains("parallel_case");
+    let (mut made, mut rest, mut attribute) = (String::with_capacity(text.len()), text, false);
+    while !rest.is_empty() {
+        let (piece, behind) = rest.split_at(length(rest));
+        attribute = match piece {
+            "(" => attribute || behind.starts_with('*') && !behind.starts_with("*)"),
+            "*" => attribute && !behind.starts_with(')'),
+            _ => attribute,
+        };
+        let comment = piece.starts_with("//") || piece.starts_with("/*");
+        match matches!(piece, "unique" | "unique0" | "priority") || comment && promise(piece) {
+            true => made.extend(piece.chars().map(|c| if c == '\n' { c } else { ' ' })),
+            // An attribute that means nothing to Yosys.
+            false if attribute && promise(piece) => made.extend(["no_", piece]),
+            false => made.push_str(piece),
+        }
+        rest = behind;
+    }
+    made
+}
+
 /// How many bytes the piece at the beginning of a text has, which is not empty.
 fn length(text: &str) -> usize {
     let until = |what: &str| text.find(what).unwrap_or(text.len());
@@ -273,6 +298,26 @@ mod tests {
             let said = said(text);
             let place = format!("in line {line} of mine.v");
             assert!(said.contains(&place) && said.contains("0 or 1"), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn promises_are_taken_out_and_nothing_else() {
+        for (text, made) in [
+            ("unique case (a)", "       case (a)"),
+            ("priority if (a)", "         if (a)"),
+            ("(* full_case, keep *) case (a)", "(* no_full_case, keep *) case (a)"),
+            ("case (a) // synopsys full_case\n1", "case (a)                      \n1"),
+            ("/* synopsys\nparallel_case */ b", "           \n                 b"),
+        ] {
+            assert_eq!(without_promises(text), made);
+        }
+        for text in [
+            "always @(*) y = full_case * (a); // unique",
+            "assign y = (a*b)*(full_case); initial $display(\"unique (* full_case *)\");",
+            "(* keep *) wire full_case; // synopsys translate_off",
+        ] {
+            assert_eq!(without_promises(text), text);
         }
     }
 
