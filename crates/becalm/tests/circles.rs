@@ -59,7 +59,7 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
         "ckks",
         &[
             &["chain", "chebyshev", "stage"],
-            &["context", "matrix", "needs"],
+            &["context", "key_header", "matrix", "needs"],
             &["encode", "integers", "keygen", "wire"],
             &["share"],
             &["encrypt", "file"],
