@@ -177,7 +177,7 @@ def test_matrices_that_cannot_be(small):
         (becalm.Unsupported, "from its array", lambda: pickle.dumps(M)),
     ):
         refused(kind, words, call)
-    assert "1 real diagonals for 16 slots" in repr(M)
+    assert "1 real diagonal for 16 slots" in repr(M)
     near(secret, ckks.Matrix(np.zeros((16, 16))) @ x, np.zeros(16))
     near(secret, ckks.Matrix.from_diagonals({}, slots=16) @ x, np.zeros(16))
     near(
