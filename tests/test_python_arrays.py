@@ -511,7 +511,7 @@ def test_another_key_or_set_is_refused_at_once(toy, stranger):
         lambda: becalm.aes128(secret, bytes(16)),
         lambda: becalm.uint(8).cost("add", params="toy_1_1"),
     ):
-        with pytest.raises(becalm.WrongParams, match="tfhe_2_2 or a larger set"):
+        with pytest.raises(becalm.WrongParams, match="`tfhe_2_2` or a larger set"):
             run()
 
 

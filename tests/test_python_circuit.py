@@ -163,11 +163,11 @@ def test_verilog_is_read(tmp_path, monkeypatch):
         "casez (a) 4'b1??0: s = 15; default: ; endcase end\nendmodule\n"
     )
     assert becalm.circuit.load(file)(0b0110, 3) == (2, 2, 2)
-    # A table, which has no clock, and a case whose other values do not come.
+    # A table, which has no clock, and a case that says what its other values give.
     file.write_text(
         "module m(input [1:0] a, output [3:0] b, output reg c); reg [3:0] rom [0:3];\n"
         "initial begin rom[0] = 1; rom[1] = 2; rom[2] = 3; rom[3] = 9; end\nassign b = rom[a];\n"
-        "always @* unique case (a) 0: c = 1; 1: c = 0; 2: c = 0; endcase\nendmodule\n"
+        "always @* unique case (a) 0: c = 1; 1: c = 0; default: c = 0; endcase\nendmodule\n"
     )
     assert [becalm.circuit.load(file)(v) for v in (0, 1, 2)] == [(1, 1), (2, 0), (3, 0)]
     # An index that is only known when the circuit runs, and a case for every value.

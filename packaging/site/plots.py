@@ -209,8 +209,10 @@ def ckks():
     named |= {"lossy": "SlotsToCoeffs first", "sparse1024": "sparse, 1024 slots"}
     groups = []
     for row in kept("ckks"):
+        if not row["peer"]:
+            continue
         _, peer, case, threads = row["case"].split("/")
-        if row["peer"] and threads == "1" and case in named:
+        if threads == "1" and case in named:
             other = f"{row['peer']['name']} {row['peer']['version'].removeprefix('v')}"
             ours, theirs = (seconds(row[side], 1) for side in ("ours", "peer"))
             groups.append((f"{named[case]}, {peer}", [("becalm", ours), (other, theirs)]))

@@ -2,6 +2,7 @@
 
 use crate::files::{TrustArgs, require_place};
 use crate::output::{Force, read};
+use crate::programs;
 use crate::report::{self, facts};
 use crate::status::usage;
 use anyhow::Result;
@@ -147,7 +148,11 @@ fn split(args: &SplitArgs) -> Result<()> {
         if *path == args.secret || args.out[..i].contains(path) {
             usage!("{} is named twice; give each share a file of its own", path.display());
         }
-        require_place(path, args.force)?;
+        // Shares take the place of older shares where that is asked for, but of no other key.
+        match programs::kind(path) {
+            Some("becalm.ckks_key_share") => args.force.require_files([path])?,
+            _ => require_place(path, args.force)?,
+        }
     }
     let context = context_of(&args.secret, SECRET, &args.trust)?;
     let secret = read(&args.secret, |path| context.load_secret_key(path, args.trust.trust()))?;

@@ -73,6 +73,7 @@ fn what_gives_a_share_away_is_not_done() {
     let (f, worst) = made("threshold-refused");
     f.succeed(SPLIT);
     assert!(f.refuse_with(4, SPLIT).contains("--force"));
+    f.succeed(&format!("{SPLIT} --force"));
     f.refuse_with(2, "threshold split --threshold 2 -o t1 -o t1 --allow-insecure");
     f.refuse_with(3, "threshold split --threshold 3 -o t1 -o t2 --allow-insecure");
     f.refuse_with(3, "threshold split --threshold 2 -o t1 -o t2");
