@@ -204,7 +204,7 @@ fn every_kind_of_secret_is_refused_and_never_kept() {
     for kind in [Kind::Glwe, Kind::Integers, Kind::Bits, Kind::CkksPublicKey] {
         let bytes = headed(kind);
         let (status, said) = served.put(&stored(&bytes), &bytes);
-        assert!(status == 422 && said["got"].as_str().unwrap().contains(kind.name()), "{said}");
+        assert!(status == 422 && said["got"].as_str().unwrap().contains(kind.words()), "{said}");
     }
     for part in ["files", "incoming"] {
         assert_eq!(files(&f.0.join("served/alice").join(part)), 0);
