@@ -29,9 +29,7 @@ def table() -> str:
     ]
     for r in (r for r in rows if r["bits_formula"]):
         cells = [
-            r["case"]
-            .replace("slots_first", "SlotsToCoeffs first,")
-            .replace("regular ", "regular, "),
+            named(r["case"]),
             f"`{r['params']}`",
             f"{r['security_bits']:.1f}",
             f"{r['level_before']} to {r['level_after']}",
