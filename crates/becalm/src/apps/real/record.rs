@@ -15,6 +15,15 @@ struct Recorder<'a> {
     made: Vec<Reg>,
 }
 
+/// Refuses vectors that have no room for a block.
+fn require_slots(slots: usize, least: usize) -> Result<()> {
+    if slots >= least {
+        return Ok(());
+    }
+    let (wanted, got) = (format!("vectors of {least} slots or more"), slots.to_string());
+    Err(Error::bad_input(RUN, wanted, got, "make keys with as many slots"))
+}
+
 impl Formula {
     /// Records the formula, of an `exact` function or of an approximation, on these registers: its results.
     ///
@@ -36,11 +45,7 @@ impl Formula {
         let known = || arguments.iter().filter_map(|reg| program.info(*reg));
         let (levels, slots) =
             (known().map(|info| info.level), known().map(|info| info.slots).min());
-        if slots.is_some_and(|slots| slots < period) {
-            let wanted = format!("vectors of {} slots or more", period);
-            let (got, remedy) = (slots.unwrap_or(0).to_string(), "make keys with as many slots");
-            return Err(Error::bad_input(RUN, wanted, got, remedy));
-        }
+        slots.map_or(Ok(()), |slots| require_slots(slots, period))?;
         let (lowest, needed) = (levels.min().unwrap_or(0), self.levels());
         if bootstraps.is_none() && lowest < needed {
             let wanted = format!("a ciphertext at level {needed} or above");
@@ -83,11 +88,7 @@ impl Recorder<'_> {
     fn tiled(&self, reg: Reg, values: &[f64]) -> Result<Vec<Complex>> {
         let slots = self.slots(reg);
         let all = if values.len() == 1 { 1 } else { slots };
-        if values.len() > slots {
-            let wanted = format!("vectors of {} slots or more", values.len());
-            let remedy = "make keys with as many slots";
-            return Err(Error::bad_input(RUN, wanted, slots.to_string(), remedy));
-        }
+        require_slots(slots, values.len())?;
         Ok(values.iter().cycle().take(all).map(|x| Complex::from(*x)).collect())
     }
 

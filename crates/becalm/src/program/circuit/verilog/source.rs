@@ -195,7 +195,8 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
 /// result without a branch is memory, which is refused. Lines keep their numbers.
 pub(super) fn without_promises(text: &str) -> String {
     let promise = |piece: &str| piece.contains("full_case") || piece.contains("parallel_case");
-    let (mut made, mut rest, mut attribute) = (String::with_capacity(text.len()), text, false);
+    let (mut made, mut rest) = (String::with_capacity(text.len()), text);
+    let (mut attribute, mut define) = (false, false);
     while !rest.is_empty() {
         let (piece, behind) = rest.split_at(length(rest));
         attribute = match piece {
@@ -203,11 +204,14 @@ pub(super) fn without_promises(text: &str) -> String {
             "*" => attribute && !behind.starts_with(')'),
             _ => attribute,
         };
+        // A macro may be an attribute. Its text ends with the line, unless a backslash stands there.
+        let ends = piece.trim().is_empty() && piece.contains('\n') && !made.ends_with('\\');
+        define = piece == "`define" || define && !ends;
         let comment = piece.starts_with("//") || piece.starts_with("/*");
         match matches!(piece, "unique" | "unique0" | "priority") || comment && promise(piece) {
             true => made.extend(piece.chars().map(|c| if c == '\n' { c } else { ' ' })),
             // An attribute that means nothing to Yosys.
-            false if attribute && promise(piece) => made.extend(["no_", piece]),
+            false if (attribute || define) && promise(piece) => made.extend(["no_", piece]),
             false => made.push_str(piece),
         }
         rest = behind;
@@ -307,6 +311,9 @@ mod tests {
             ("unique case (a)", "       case (a)"),
             ("priority if (a)", "         if (a)"),
             ("(* full_case, keep *) case (a)", "(* no_full_case, keep *) case (a)"),
+            ("(*\nfull_case *) case (a)", "(*\nno_full_case *) case (a)"),
+            ("`define F full_case\nfull_case", "`define F no_full_case\nfull_case"),
+            ("`define F \\\n full_case", "`define F \\\n no_full_case"),
             ("case (a) // synopsys full_case\n1", "case (a)                      \n1"),
             ("/* synopsys\nparallel_case */ b", "           \n                 b"),
         ] {
