@@ -59,12 +59,52 @@ def test_a_traced_function_runs_on_encrypted_bits(toy):
     assert circuit.compile("toy_2_2", goal=fewest.depth).cost.bootstraps <= program.cost.bootstraps
 
 
+def test_a_circuit_takes_arrays(toy, rng):
+    secret, server = toy
+    circuit = becalm.circuit.trace(lambda a, b: {"sum": a + b, "less": a < b}, 4, 4)
+    a, b = rng.integers(16, size=(3, 50)), rng.integers(16, size=50)
+    total, less = circuit(a, b)
+    assert (total == a + b).all() and (less == (a < b)).all() and total.dtype == np.int64
+    program = circuit.compile("toy_2_2")
+    results = server.run(program, *circuit.encrypt(secret, a[:, :3], b[:3]))
+    total, less = circuit.decrypt(secret, results)
+    assert (total == (a + b)[:, :3]).all() and (less == (a < b)[:, :3]).all()
+    for width, kind in ((64, np.uint64), (65, object)):
+        wide = becalm.circuit.trace(lambda a: ~a, width)([0, 1])
+        assert wide.dtype == kind and wide.tolist() == [2**width - 1, 2**width - 2]
+    assert circuit(np.zeros((0, 2), int), 1)[0].shape == (0, 2)
+
+
+def test_a_key_or_server_of_the_other_scheme_is_named(toy):
+    circuit = becalm.circuit.trace(lambda a: ~a, 4)
+    secret, server = becalm.keygen("ckks_toy_12", allow_insecure=True, progress=False)
+    for call in (
+        lambda: circuit.encrypt(secret, 7),
+        lambda: circuit.decrypt(secret, circuit.encrypt(toy.secret, 7)),
+    ):
+        with pytest.raises(becalm.BadInput, match="got one of CKKS"):
+            call()
+    for refused, call in (
+        (becalm.BadInput, lambda: toy.secret.encrypt(7, becalm.uint(8)).on(server)),
+        (becalm.WrongParams, lambda: circuit.compile(server)),
+        (becalm.WrongParams, lambda: becalm.cost(lambda x: x + 1, server)),
+    ):
+        with pytest.raises(refused, match="got Server of CKKS"):
+            call()
+    with pytest.raises(TypeError, match=r"^Key\.encrypt"):
+        secret.encrypt([1], below=2)
+
+
 @pytest.mark.parametrize(
     ("call", "says"),
     [
         (lambda: becalm.circuit.trace(lambda a: a if a > 1 else ~a, 4), "select"),
         (lambda: becalm.circuit.trace(lambda a: 5, 4), "from the arguments"),
-        (lambda: becalm.circuit.trace(lambda a: {"a": ~a}, 4), "another name"),
+        (lambda: becalm.circuit.trace(lambda a: {"a": ~a}, 4), "rename the parameter"),
+        (lambda: becalm.circuit.trace(lambda out0: ~out0, 4), "no input is called, got out0"),
+        (lambda: becalm.circuit.trace(lambda a: (), 4), "a function without one"),
+        (lambda: becalm.circuit.trace(lambda a: ~a, 4)([3, 16]), "4 bits for a, got 16"),
+        (lambda: becalm.circuit.trace(lambda a, b: a, 4, 4)([1, 2], [1, 2, 3]), "broadcast"),
         (lambda: becalm.circuit.trace(lambda a, b: a, 4), "a width for each argument"),
         (lambda: becalm.circuit.trace(lambda a: a, 0), "at least one bit"),
         (lambda: becalm.circuit.trace(lambda a: a << -1, 4), "from 0 up"),

@@ -372,6 +372,15 @@ def test_secret_keys_say_their_set(keys, tmp_path):
     assert '"kinds":["sparse"]' in said, "the note"
 
 
+def test_a_constant_without_room_is_refused_when_it_is_recorded():
+    program = becalm.Program("ckks_toy_13")
+    x = program.input()
+    for call in (lambda: x * 1e300, lambda: x + 1e300, lambda: x * [1e300], lambda: x - 1e300):
+        with pytest.raises(becalm.BadInput, match="values below 2"):
+            call()
+    assert (x * 1e6).level == x.level - 1
+
+
 def test_what_a_level_holds_is_known(keys):
     secret, _ = keys
     x = secret.encrypt([0.5], level=1)

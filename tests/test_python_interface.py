@@ -276,3 +276,17 @@ def test_full_size_with_sums_and_two_inputs():
     )
     assert np.array_equal(secret.decrypt(server.bootstrap2(x, y, lambda a, b: a * b)), a * b)
     assert secret.decrypt_bool(server.and_(secret.encrypt_bool(True), secret.encrypt_bool(True)))
+
+
+def test_vector_instructions_that_nobody_has_are_refused():
+    code = """
+import becalm
+secret, server = becalm.keygen("toy_2_2", allow_insecure=True, progress=False)
+server.bootstrap(secret.encrypt(1), lambda m: m)
+"""
+    for name, refused in (("avx1024", True), ("AVX2", True), ("portable", False)):
+        environment = os.environ | {"BECALM_SIMD": name}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+        )
+        assert (f"got {name}; choose one of these" in done.stderr) is refused, done.stderr

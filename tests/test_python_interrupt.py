@@ -130,10 +130,29 @@ def start(script):
             print("stopped", flush=True)
         assert abs(secret.decrypt(x.polynomial([0, 0.5]))[0] - 0.25) < 1e-3
         """,
+        """
+        circuit = becalm.circuit.trace(lambda a, b: a * b, 24, 24)
+        try:
+            print("ready", flush=True)
+            for _ in range(1000):
+                circuit.compile(goal="bootstraps")
+        except KeyboardInterrupt:
+            print("stopped", flush=True)
+        assert circuit(3, 5) == 15
+        """,
+        """
+        try:
+            print("ready", flush=True)
+            for count in range(1024, 2, -1):
+                becalm.uint(8).cost("sort", count=count)
+        except KeyboardInterrupt:
+            print("stopped", flush=True)
+        assert becalm.uint(8).cost("add").bootstraps > 1
+        """,
     ],
     ids=[
         *("keygen", "bootstrap", "ckks", "ckks_keygen", "ckks_save", "ckks_load"),
-        *("ckks_matrix", "ckks_long"),
+        *("ckks_matrix", "ckks_long", "compile", "record"),
     ],
 )
 def test_ctrl_c_stops_long_work_and_leaves_nothing_half_done(script):
@@ -159,6 +178,48 @@ def test_a_callback_stops_by_returning_false(toy):
     [(done, total)] = calls
     assert 0 <= done < total
     assert e.value.remedy
+
+
+def test_a_callback_follows_and_stops_a_compilation():
+    circuit = becalm.circuit.trace(lambda a, b: a * b, 8, 8)
+    calls = []
+    assert circuit.compile(progress=lambda *steps: calls.append(steps)).cost.depth > 1
+    assert calls and all(0 <= done <= total for done, total in calls)
+    with pytest.raises(becalm.Interrupted):
+        becalm.circuit.trace(lambda a, b: a * b, 24, 24).compile(progress=lambda *_: False)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+def test_ctrl_c_stops_yosys(tmp_path):
+    """The child is stopped too, and its folder goes."""
+    slow = tmp_path / "yosys"
+    slow.write_text("#!/bin/sh\necho $$ > pid\ncp pid $PIDS\nexec sleep 3000\n")
+    slow.chmod(0o755)
+    module = tmp_path / "m.v"
+    module.write_text("module m(input a, output b); assign b = ~a; endmodule")
+    child = start(f"""
+        import os, pathlib, tempfile, threading
+        pids = pathlib.Path({str(tmp_path)!r}) / "pids"
+        os.environ |= {{"BECALM_YOSYS": {str(slow)!r}, "PIDS": str(pids)}}
+        tempfile.tempdir = os.environ["TMPDIR"] = {str(tmp_path)!r}
+        def ask():
+            while not pids.exists() or not pids.read_text().strip():
+                time.sleep(0.05)
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=ask, daemon=True).start()
+        print("ready", flush=True)
+        try:
+            becalm.circuit.load({str(module)!r})
+        except KeyboardInterrupt:
+            print("stopped", flush=True)
+        try:
+            os.kill(int(pids.read_text()), 0)
+        except ProcessLookupError:
+            print("gone", flush=True)
+        """)
+    out, err = child.communicate(timeout=PATIENCE)
+    assert out.split() == ["stopped", "gone"], out + err
+    assert {path.name for path in tmp_path.iterdir()} == {"yosys", "m.v", "pids"}
 
 
 def test_a_callback_stops_by_raising(toy):

@@ -243,5 +243,5 @@ def test_unusual_blif_is_read_right(name, rng):
 def test_a_promise_makes_no_value(case, tmp_path):
     path = tmp_path / "m.sv"
     path.write_text(f"module m(input [1:0] i, output logic y);\nalways_comb {case}\nendmodule\n")
-    with pytest.raises(becalm.BadInput, match=r"Latch inferred|without memory"):
+    with pytest.raises(becalm.BadInput, match="without memory"):
         becalm.circuit.load(path)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from becalm._ckks_server import Server
 
 
-class _Encrypts(_html.Shown):
-    """The common part of secret and public keys."""
+class Key(_html.Shown):
+    """The common part of secret and public keys. Python names it in errors of arguments."""
 
     __slots__ = ("_levels", "_native", "_server", "_slots")
     _native: Any
@@ -121,7 +121,7 @@ class _Encrypts(_html.Shown):
         return encrypted(self._native, self._server, values, bits)
 
 
-class SecretKey(_Encrypts):
+class SecretKey(Key):
     """The secret key of one user: encrypts and decrypts.
 
     It cannot be copied or pickled, its memory is wiped when it goes, and nothing that becalm prints
@@ -494,7 +494,7 @@ class SecretKey(_Encrypts):
         raise Unsupported("copy", "an object that is not secret", "a secret key", remedy)
 
 
-class PublicKey(_Encrypts):
+class PublicKey(Key):
     """Encrypts for the owner of the secret key, and holds no secret.
 
     Examples

@@ -61,11 +61,24 @@ _CALLS = {
     "where": "y + (x - y) * mask",
     "cumsum": "ckks.Matrix(np.tri(n)) @ x",
 }
+#: Functions of one number that have a polynomial of 20 bits on this domain.
+_SMOOTH = {
+    **dict.fromkeys(("arcsinh", "arctan", "cos", "cosh", "deg2rad", "degrees"), (-1, 1)),
+    **dict.fromkeys(("exp2", "expm1", "rad2deg", "radians", "sin", "sinh", "tan"), (-1, 1)),
+    **dict.fromkeys(("cbrt", "log", "log10", "log2"), (0.1, 1)),
+    **dict.fromkeys(("arccos", "arcsin", "arctanh", "log1p"), (-0.9, 0.9)),
+    "arccosh": (1.1, 2),
+}
+_COMPUTE = "compute with +, -, *, x.sum, x.rotate and ckks.Matrix"
 
 
 def _refused(name: str) -> Unsupported:
-    call = _CALLS.get(name)
-    remedy = f"use {call}" if call else f"ckks.approximate(np.{name}, domain=(-1, 1), bits=20)(x)"
+    """The call to use instead of a function of numpy, or of a method of it such as `add.at`."""
+    remedy = _COMPUTE
+    if name in _CALLS:
+        remedy = f"use {_CALLS[name]}"
+    elif name in _SMOOTH:
+        remedy = f"use ckks.approximate(np.{name}, domain={_SMOOTH[name]}, bits=20)(x)"
     return Unsupported(f"np.{name}", "unencrypted numbers", "a ciphertext", remedy)
 
 
@@ -93,7 +106,7 @@ def ufunc(x: Any, function: Any, method: str, inputs: tuple[Any, ...], more: dic
         refuse_keywords("add.reduce", spare, "leave it out: x.sum() adds up all slots")
         return x.sum()
     if method != "__call__":
-        raise _refused(name)
+        raise _refused(f"{name}.{method}")
     if function in _OPERATORS or function in _UNARY:
         refuse_keywords(name, more, "leave it out, and assign the result: z = x + y")
     if function in _OPERATORS:
@@ -118,6 +131,4 @@ def function(x: Any, f: Any, given: tuple[Any, ...], more: dict[str, Any]) -> An
             return (given[0] * given[1]).sum()
         if len(given) == 2 and f is np.roll and given[0] is x:
             return x.rotate(-given[1])
-    call = _CALLS.get(f.__name__)
-    remedy = f"use {call}" if call else "compute with +, -, *, x.sum, x.rotate and ckks.Matrix"
-    raise Unsupported(f"np.{f.__name__}", "unencrypted numbers", "a ciphertext", remedy)
+    raise _refused(f.__name__)

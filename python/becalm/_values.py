@@ -43,6 +43,23 @@ def integers(op: str, value: Any) -> npt.NDArray[np.int64]:
     return array.astype(np.int64)
 
 
+def objects(op: str, value: Any) -> npt.NDArray[Any]:
+    """A number, or an array of numbers, as an array of whatever they are."""
+    refuse_encrypted(op, value)
+    try:
+        return np.asarray(value, dtype=object)
+    except (ValueError, TypeError) as e:
+        remedy = "make the rows equally long"
+        raise BadInput(op, "integers in the shape of an array", str(e), remedy) from None
+
+
+def named(value: Any) -> str:
+    """The class of a value, and its scheme where both have a class of that name."""
+    owned = (getattr(value, "_native", None), getattr(value, "_plan", None))
+    ckks = any(type(x).__name__.startswith("Ckks") for x in owned)
+    return f"{type(value).__name__}{' of CKKS' if ckks else ''}"
+
+
 def path(op: str, value: Any) -> str:
     """The name of a file."""
     try:
@@ -169,7 +186,7 @@ def set_of(op: str, source: Any) -> Params:
     found = source if isinstance(source, Params) else getattr(source, "params", None)
     if not isinstance(found, Params):
         remedy = "see becalm.params() for the names"
-        raise WrongParams(op, "the name of a parameter set", type(source).__name__, remedy)
+        raise WrongParams(op, "the name of a parameter set of TFHE", named(source), remedy)
     return found
 
 

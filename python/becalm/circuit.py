@@ -12,12 +12,15 @@
 from __future__ import annotations
 
 import inspect
+import math
 import operator
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from becalm import _html, _native, _public, _values
+import numpy as np
+
+from becalm import _html, _native, _progress, _public, _values
 from becalm._called import called
 from becalm.ciphertext import Ciphertext
 from becalm.errors import BadInput
@@ -31,8 +34,8 @@ __dir__ = _public.names(__all__)
 class Circuit(_html.Shown):
     """A boolean circuit without memory; `load`, `parse` and `trace` make one.
 
-    Called with an integer for each input, it is evaluated unencrypted and returns an integer, or a
-    tuple if there are several outputs.
+    Called with an integer for each input, or an array of them, it is evaluated unencrypted and
+    returns an integer or an array, or a tuple if there are several outputs.
 
     Examples
     --------
@@ -61,7 +64,13 @@ class Circuit(_html.Shown):
         """How many AND and how many XOR gates there are."""
         return self._native.gates
 
-    def compile(self, params: Any = "tfhe_2_2", *, goal: str | int = "depth") -> TfheProgram:
+    def compile(
+        self,
+        params: Any = "tfhe_2_2",
+        *,
+        goal: str | int = "depth",
+        progress: _progress.Progress = None,
+    ) -> TfheProgram:
         """The circuit as a program: an argument and a result for each bit, least significant first.
 
         Parameters
@@ -71,6 +80,9 @@ class Circuit(_html.Shown):
         goal
             The figure to minimise: `"depth"`, bootstraps one after another, or `"bootstraps"`. A
             number n from 1 on asks for the fewest bootstraps with at most n one after another.
+        progress
+            False for no bar, True for one, or a function of the steps done and all steps; it stops
+            the work by returning False or raising.
 
         Returns
         -------
@@ -83,6 +95,8 @@ class Circuit(_html.Shown):
             For an unknown goal, or a number that is too small.
         TooNoisy
             For a program that could fail more often than the set claims.
+        Interrupted
+            If `progress` stops it.
 
         Examples
         --------
@@ -97,9 +111,11 @@ class Circuit(_html.Shown):
             raise BadInput("compile", wanted, str(goal), "choose one of these")
         named = {"depth": 0, "bootstraps": None}
         limit = named[goal] if isinstance(goal, str) else goal
-        return TfheProgram(self._native.compile(_values.set_of("compile", params), limit))
+        native = _values.set_of("compile", params)
+        with _progress.shown(progress, "compile", 1.0) as callback:
+            return TfheProgram(self._native.compile(native, limit, callback))
 
-    def encrypt(self, secret: SecretKey, *values: int) -> list[Ciphertext]:
+    def encrypt(self, secret: SecretKey, *values: Any) -> list[Ciphertext]:
         """The arguments of the compiled program for these inputs: each bit encrypted.
 
         Parameters
@@ -107,12 +123,17 @@ class Circuit(_html.Shown):
         secret
             The secret key.
         *values
-            An integer for each input.
+            An integer for each input, or an array of them: the program then runs on all elements.
 
         Returns
         -------
         list of Ciphertext
             One for each bit.
+
+        Raises
+        ------
+        BadInput
+            For another number of inputs, an integer that does not fit its input, and a key of CKKS.
 
         Examples
         --------
@@ -120,7 +141,10 @@ class Circuit(_html.Shown):
         >>> [int(secret.decrypt(bit)) for bit in c.encrypt(secret, 9, 8)]
         [1, 0, 0, 1, 0, 0, 0, 1]
         """
-        return [secret.encrypt(bit, below=2) for bit in self._bits(values)]
+        _values.native_secret("encrypt", secret)
+        bits, shape = self._bits(values)
+        lanes = [np.array(bit, dtype=np.int64).reshape(shape) for bit in bits]
+        return [secret.encrypt(bit, below=2) for bit in lanes]
 
     def decrypt(self, secret: SecretKey, results: Sequence[Ciphertext] | Ciphertext) -> Any:
         """The outputs that the results of the compiled program are.
@@ -134,8 +158,14 @@ class Circuit(_html.Shown):
 
         Returns
         -------
-        int or tuple
-            A tuple if there are several outputs.
+        int, array or tuple
+            A tuple if there are several outputs; arrays where the inputs were arrays, of Python's
+            integers for an output of more than 64 bits.
+
+        Raises
+        ------
+        BadInput
+            For another number of results, and a key of CKKS.
 
         Examples
         --------
@@ -144,11 +174,22 @@ class Circuit(_html.Shown):
         >>> c.decrypt(secret, sums)
         17
         """
+        _values.native_secret("decrypt", secret)
         found = [results] if isinstance(results, Ciphertext) else list(results)
-        return self._values([int(secret.decrypt(x)) for x in found])
+        lanes = [np.asarray(secret.decrypt(x)) for x in found]
+        shape = _values.common_shape("decrypt", *(lane.shape for lane in lanes))
+        return self._values([np.broadcast_to(x, shape).ravel().tolist() for x in lanes], shape)
 
-    def __call__(self, *values: int) -> Any:
-        return self._values(self._native.evaluate(self._bits(values)))
+    def __call__(self, *values: Any) -> Any:
+        bits, shape = self._bits(values)
+        found: list[list[int]] = []
+        # A word has 64 evaluations.
+        for at in range(0, math.prod(shape), 64):
+            words = [sum(v << i for i, v in enumerate(bit[at : at + 64])) for bit in bits]
+            count = min(64, math.prod(shape) - at)
+            parts = [[w >> i & 1 for i in range(count)] for w in self._native.evaluate(words)]
+            found = [a + b for a, b in zip(found, parts, strict=True)] if found else parts
+        return self._values(found or [[] for _ in range(self._outputs)], shape)
 
     def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
         names = [" ".join(f"{n}[{w}]" for n, w in ports) for ports in (self.inputs, self.outputs)]
@@ -161,26 +202,38 @@ class Circuit(_html.Shown):
         both, one = self.gates
         return f"<becalm.Circuit {names[0]} -> {names[1]}, {both} AND, {one} XOR>"
 
-    def _bits(self, values: Sequence[int]) -> list[int]:
+    @property
+    def _outputs(self) -> int:
+        return sum(width for _, width in self.outputs)
+
+    def _bits(self, values: Sequence[Any]) -> tuple[list[list[int]], tuple[int, ...]]:
+        """For each bit of the inputs its value in each lane, and the shape of the lanes."""
         if len(values) != len(self.inputs):
             wanted = f"{_values.counted(len(self.inputs), 'value')}, one for each input"
             raise BadInput("circuit", wanted, str(len(values)), "see Circuit.inputs")
-        bits: list[int] = []
-        for (name, width), value in zip(self.inputs, values, strict=True):
-            number = _number("circuit", value)
-            if number >> width:
-                raise BadInput("circuit", f"{width} bits for {name}", str(value), "see inputs")
-            bits += [number >> i & 1 for i in range(width)]
-        return bits
+        given = [_values.objects("circuit", value) for value in values]
+        shape = _values.common_shape("circuit", *(x.shape for x in given))
+        bits: list[list[int]] = []
+        for (name, width), lanes in zip(self.inputs, given, strict=True):
+            found = [_number("circuit", x) for x in np.broadcast_to(lanes, shape).ravel().tolist()]
+            wide = next((x for x in found if x >> width), None)
+            if wide is not None:
+                raise BadInput("circuit", f"{width} bits for {name}", str(wide), "see inputs")
+            bits += [[x >> i & 1 for x in found] for i in range(width)]
+        return bits, shape
 
-    def _values(self, bits: Sequence[int]) -> Any:
-        total = sum(width for _, width in self.outputs)
-        if len(bits) != total:
-            wanted = f"{total} results, one for each bit"
+    def _values(self, bits: Sequence[Sequence[int]], shape: tuple[int, ...]) -> Any:
+        """The outputs that bits are, lane by lane."""
+        if len(bits) != self._outputs:
+            wanted = f"{self._outputs} results, one for each bit"
             raise BadInput("circuit", wanted, str(len(bits)), "give the results of server.run")
-        found, at = [], 0
+        found: list[Any] = []
+        at = 0
         for _, width in self.outputs:
-            found.append(sum((bit & 1) << i for i, bit in enumerate(bits[at : at + width])))
+            lanes = zip(*bits[at : at + width], strict=True)
+            words = [sum((bit & 1) << i for i, bit in enumerate(lane)) for lane in lanes]
+            kind: Any = np.int64 if width < 64 else np.uint64 if width == 64 else object
+            found.append(np.array(words, dtype=kind).reshape(shape) if shape else words[0])
             at += width
         return tuple(found) if len(found) > 1 else found[0]
 
@@ -514,13 +567,19 @@ def trace(function: Callable[..., Any], *widths: int) -> Circuit:
     if not isinstance(found, dict):
         several = isinstance(found, (tuple, list))
         found = {f"out{i}": x for i, x in enumerate(found if several else [found])}
+    if not found:
+        remedy = "let the function return bits"
+        raise BadInput("trace", "at least one output", "a function without one", remedy)
     outputs, lines = [], []
     for name, value in found.items():
         if not isinstance(value, Bits) or value._gates is not gates:
             got = f"{type(value).__name__} as {name}"
             raise BadInput("trace", "bits", got, "compute them from the arguments")
-        if not str(name).isidentifier() or name in names:
+        if not str(name).isidentifier():
             raise BadInput("trace", "a name for each output", str(name), "choose another name")
+        if name in names:
+            remedy = "return a dictionary whose keys name the outputs, or rename the parameter"
+            raise BadInput("trace", "outputs that no input is called", str(name), remedy)
         for i, wire in enumerate(value._names):
             outputs.append(f"{name}[{i}]")
             lines.append(f".names {wire} {name}[{i}]\n1 1")

@@ -372,7 +372,14 @@ class Integers(_words.Words, _html.Shown):
             x if isinstance(x, Integers) else _operators.number(operation, x) for x in operands
         ]
         if any(x is None for x in found):
-            return NotImplemented
+            if operation not in ("eq", "ne"):
+                return NotImplemented
+            # Python would compare identities, and answer in silence.
+            other = next(
+                type(x).__name__ for x in operands if _operators.number(operation, x) is None
+            )
+            remedy = "compare with an integer, an array or encrypted integers"
+            raise BadInput(operation, "integers on both sides", other, remedy)
         if operation in _operators.COMPARISONS:
             return self._compared(operation, found)
         results = self._run(operation, found)

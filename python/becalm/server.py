@@ -544,7 +544,7 @@ def server_for(op: str, server: Any, x: Any = None) -> Server:
     """Checks that `server` is a server, and one of the set and key of `x` if that is given."""
     if not isinstance(server, Server):
         remedy = "becalm.keygen makes one, and becalm.load reads one"
-        raise BadInput(op, "a server", type(server).__name__, remedy)
+        raise BadInput(op, "a server of TFHE", _values.named(server), remedy)
     remedy = "use the server that was made with their secret key"
     if x is not None and x.params != server.params:
         raise WrongParams(op, f"a server of {x.params.name}", server.params.name, remedy)

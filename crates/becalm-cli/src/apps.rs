@@ -2,6 +2,7 @@
 //! runs.
 
 use crate::report::{self, facts, keygen, peak_memory, table};
+use crate::signals::unless_stopped;
 use anyhow::{Result, bail};
 use becalm::apps::Aim;
 use becalm::apps::aes::{Aes, clear_bytes, ctr_blocks, decrypt_bytes, encrypt_bytes};
@@ -117,7 +118,7 @@ impl Job {
     /// The program for a machine of this pace.
     fn program(&self, pace: &Pace) -> Result<&Arc<Program>> {
         Ok(match &self.what {
-            What::Integers(forms, _) => forms.quickest(pace, 1)?.program(),
+            What::Integers(forms, _) => forms.quickest(pace, 1, &unless_stopped)?.program(),
             What::Ecb(aes) | What::Ctr(aes) => aes.program(),
         })
     }
@@ -138,9 +139,9 @@ fn operations(params: &TfheParams) -> Result<Vec<Job>> {
     let record = |(name, wanted)| {
         let types = if name == "select" { vec![Type::Bool, ty, ty] } else { vec![ty; 2] };
         let (operation, params) = (Operation::named(name)?, params.clone());
-        let forms = Forms::new(move |aim| operation.circuit(params.clone(), aim, &types));
+        let forms = Forms::new(move |aim, _| operation.circuit(params.clone(), aim, &types));
         // Refused here if at all.
-        forms.of(Aim::Work)?;
+        forms.of(Aim::Work, &unless_stopped)?;
         Ok(Job { name, what: What::Integers(forms, wanted) })
     };
     wanted.into_iter().map(record).collect()
@@ -188,7 +189,7 @@ impl Bench {
         let pace = self.evaluator.info().pace;
         let (right, seconds) = match &job.what {
             What::Integers(forms, wanted) => {
-                self.integers(job.name, forms.quickest(&pace, 1)?, *wanted)?
+                self.integers(job.name, forms.quickest(&pace, 1, &unless_stopped)?, *wanted)?
             }
             What::Ecb(aes) => self.ecb(job.name, aes)?,
             What::Ctr(aes) => self.ctr(job.name, aes)?,

@@ -5,7 +5,7 @@ use crate::files::TrustArgs;
 use crate::number::{Number, both, hexadecimal, highest};
 use crate::output::{self, Force};
 use crate::report::{self, counted, facts, print};
-use crate::signals;
+use crate::signals::unless_stopped;
 use crate::status::usage;
 use anyhow::{Context, Result, bail};
 use becalm::Error;
@@ -308,7 +308,7 @@ fn read(args: &CircuitArgs) -> Result<Circuit> {
         let way = "`becalm circuit cost` takes programs, the other commands a circuit";
         return Err(other(path, "a circuit", "a file of becalm's", way));
     }
-    Ok(Circuit::load_top(path, args.top.as_deref(), args.limits.limits())?)
+    Ok(Circuit::load_with(path, args.top.as_deref(), args.limits.limits(), &unless_stopped)?)
 }
 
 fn compile(args: &CircuitArgs, backend: Option<&str>) -> Result<(Circuit, Compiled)> {
@@ -319,7 +319,10 @@ fn compile(args: &CircuitArgs, backend: Option<&str>) -> Result<(Circuit, Compil
     // A set that the machine does not run is refused before the circuit is compiled for it.
     processor.iter().try_for_each(|p| p.accepts(params))?;
     let (params, goal) = (Arc::new(params.clone()), args.goal.unwrap_or(Goal::Depth));
-    let compiled = signals::at_once(|| circuit.compile(&params, goal))?;
+    let bar = report::bar("compile", 1);
+    let compiled = circuit.compile_with(&params, goal, &report::follow(&bar));
+    bar.finish_and_clear();
+    let compiled = compiled?;
     processor.iter().try_for_each(|p| p.machine.require(&compiled.program))?;
     Ok((circuit, compiled))
 }

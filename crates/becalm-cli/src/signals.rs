@@ -5,29 +5,11 @@
 //! workers of a pool are ended by `SIGTERM`, and Ctrl-C is Python's.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// The signal that has asked the work to stop; 0 for none.
 static STOP: AtomicI32 = AtomicI32::new(0);
-/// Whether the work never asks to stop and leaves nothing behind: then the first signal ends the process.
-static AT_ONCE: AtomicBool = AtomicBool::new(false);
-
-/// Does work that never asks [`stopped`] and leaves nothing behind.
-pub(crate) fn at_once<T>(work: impl FnOnce() -> T) -> T {
-    struct Until;
-    impl Drop for Until {
-        fn drop(&mut self) {
-            AT_ONCE.store(false, Ordering::Relaxed);
-        }
-    }
-    let _until = Until;
-    AT_ONCE.store(true, Ordering::SeqCst);
-    if STOP.load(Ordering::SeqCst) != 0 {
-        std::process::exit(status().into());
-    }
-    work()
-}
 
 /// Whether a signal has asked the work to stop.
 pub(crate) fn stopped() -> bool {
@@ -76,7 +58,7 @@ impl Drop for Listening {
 
 #[cfg(unix)]
 mod system {
-    use super::{AT_ONCE, STOP};
+    use super::STOP;
     use libc::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ, c_int, sigaction};
     use std::mem::{MaybeUninit, zeroed};
     use std::sync::atomic::Ordering;
@@ -85,7 +67,7 @@ mod system {
     pub(super) struct Before(Vec<(c_int, sigaction)>);
 
     extern "C" fn stop(signal: c_int) {
-        if STOP.swap(signal, Ordering::SeqCst) != 0 || AT_ONCE.load(Ordering::SeqCst) {
+        if STOP.swap(signal, Ordering::SeqCst) != 0 {
             // SAFETY: `_exit` may be called from a handler. `exit` may not: it would run the handlers of the end of the process.
             unsafe { libc::_exit(128 + signal) }
         }

@@ -1,6 +1,6 @@
 //! Boolean circuits: read, evaluated on plaintext bits, compiled to programs. Tracing a function is Python's.
 
-use crate::call::{detached, guarded, raise};
+use crate::call::{Watch, detached, guarded, raise, supervised};
 use crate::params::Params;
 use crate::program::Program;
 use becalm::cipher::file::Limits;
@@ -40,7 +40,11 @@ impl Circuit {
             memory: limit.unwrap_or(usual.memory),
             seconds: seconds.unwrap_or(usual.seconds),
         };
-        detached(py, || circuit::Circuit::load_top(&path, top.as_deref(), limits)).map(Circuit)
+        let read = |watch: &Arc<Watch>| {
+            let progress = |done, all| watch.step(done, all);
+            circuit::Circuit::load_with(&path, top.as_deref(), limits, &progress)
+        };
+        supervised(py, None, read).map(Circuit)
     }
 
     /// Names and widths of the inputs.
@@ -68,14 +72,22 @@ impl Circuit {
 
     /// A program whose arguments and results are the bits, of the fewest bootstraps of which `limit` come one after another;
     /// with 0, of the fewest one after another.
-    #[pyo3(signature = (params, limit))]
-    fn compile(&self, py: Python<'_>, params: &Params, limit: Option<u32>) -> PyResult<Program> {
+    #[pyo3(signature = (params, limit, progress=None))]
+    fn compile(
+        &self,
+        py: Python<'_>,
+        params: &Params,
+        limit: Option<u32>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Program> {
         let goal = match limit {
             None => Goal::Bootstraps,
             Some(0) => Goal::Depth,
             Some(most) => Goal::Within(most),
         };
-        let compiled = detached(py, || self.0.compile(&params.0, goal))?;
+        let compiled = supervised(py, progress, |watch| {
+            self.0.compile_with(&params.0, goal, &|done, all| watch.step(done, all))
+        })?;
         Ok(Program::of(Arc::new(compiled.program)))
     }
 }

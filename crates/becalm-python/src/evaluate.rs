@@ -91,15 +91,5 @@ fn machine(
     let Some(wanted) = instructions else {
         return with_threads(name, threads);
     };
-    let has = Level::available();
-    let level = has.iter().find(|l| l.name() == wanted).ok_or_else(|| {
-        let names: Vec<&str> = has.iter().map(|l| l.name()).collect();
-        becalm::Error::unsupported(
-            "cpu",
-            names.join(" or "),
-            wanted,
-            "choose what this processor has",
-        )
-    })?;
-    Ok(Box::new(Cpu::with_level(threads, *level)?))
+    Ok(Box::new(Cpu::with_level(threads, Level::named(wanted)?)?))
 }

@@ -1,12 +1,13 @@
 //! Encrypted integers and AES: recorded operations, encryption, decryption and files. Shapes and operators are Python's; a
 //! clear integer travels as 32 bytes of two's complement, least significant first, encrypted ones as a batch for each digit.
 
-use crate::call::{detached, guarded, raise};
+use crate::call::{detached, guarded, raise, supervised};
 use crate::ciphertext::{Lwe, file_bytes, flat, read};
 use crate::evaluate::Evaluator;
 use crate::keys::{EvaluationKey, SecretKey};
 use crate::params::Params;
 use crate::program::Program;
+use becalm::Progress;
 use becalm::apps::aes::{self, Aes, BLOCK};
 use becalm::apps::integer::{
     self, Clear, Forms, Integers, ListOperation, Operation, Recorded, Type, Word,
@@ -56,7 +57,9 @@ impl IntegerForms {
     #[new]
     fn new(params: &Params, operation: String, operands: Vec<(String, Option<Vec<u8>>)>) -> Self {
         let params = params.0.clone();
-        IntegerForms(Forms::new(move |aim| record(&params, &operation, aim, &operands)))
+        IntegerForms(Forms::new(move |aim, progress| {
+            record(&params, &operation, (aim, progress), &operands)
+        }))
     }
 
     /// The program and the types of its results: on the shortest path, with the fewest bootstraps, or, where `deep` is `None`, the quickest
@@ -69,9 +72,15 @@ impl IntegerForms {
         evaluator: Option<&Evaluator>,
         lanes: usize,
     ) -> PyResult<(Program, Vec<String>)> {
-        let recorded = detached(py, || match (deep, evaluator) {
-            (None, Some(evaluator)) => self.0.quickest(&evaluator.0.info().pace, lanes),
-            (deep, _) => self.0.of(if deep == Some(true) { Aim::Depth } else { Aim::Work }),
+        let recorded = supervised(py, None, |watch| {
+            let progress = &|done, all| watch.step(done, all);
+            match (deep, evaluator) {
+                (None, Some(evaluator)) => {
+                    self.0.quickest(&evaluator.0.info().pace, lanes, progress)
+                }
+                (Some(true), _) => self.0.of(Aim::Depth, progress),
+                _ => self.0.of(Aim::Work, progress),
+            }
         })?;
         let types = recorded.outputs().iter().map(Type::to_string).collect();
         Ok((Program::of(recorded.program().clone()), types))
@@ -81,10 +90,10 @@ impl IntegerForms {
 fn record(
     params: &Arc<TfheParams>,
     operation: &str,
-    aim: Aim,
+    (aim, progress): (Aim, Progress),
     operands: &[(String, Option<Vec<u8>>)],
 ) -> becalm::Result<Recorded> {
-    let mut circuit = Circuit::new(params.clone(), aim)?;
+    let mut circuit = Circuit::watched(params.clone(), aim, progress)?;
     let (mut words, mut inputs) = (vec![], vec![]);
     for (name, value) in operands {
         let ty: Type = name.parse()?;

@@ -2,6 +2,7 @@
 
 use crate::{Error, Result};
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Told how many of how many steps are done: by any thread, and as often as the work can stop. `Break` ends the work with
 /// [`Error::Interrupted`].
@@ -20,5 +21,40 @@ pub(crate) fn tell(op: &'static str, progress: Progress, done: usize, all: usize
         ControlFlow::Break(()) => {
             Err(Error::interrupted(op, "to finish", "a request to stop", "start it again"))
         }
+    }
+}
+
+/// Steps that several threads do, out of a number that may turn out otherwise.
+pub(crate) struct Steps<'a> {
+    op: &'static str,
+    progress: Progress<'a>,
+    done: AtomicUsize,
+    all: AtomicUsize,
+}
+
+impl<'a> Steps<'a> {
+    /// No step is done of as many as are expected.
+    pub(crate) fn new(op: &'static str, progress: Progress<'a>, all: usize) -> Self {
+        Steps { op, progress, done: AtomicUsize::new(0), all: AtomicUsize::new(all) }
+    }
+
+    /// Expects so many steps in all from now on.
+    pub(crate) fn expect(&self, all: usize) {
+        self.all.store(all, Ordering::Relaxed);
+    }
+
+    /// Tells that so many more steps are done.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] if the work is to stop.
+    pub(crate) fn add(&self, steps: usize) -> Result<()> {
+        self.done.fetch_add(steps, Ordering::Relaxed);
+        tell(self.op, &|_, _| self.now(), 0, 0)
+    }
+
+    /// Tells how far the work is, and whether it is to go on.
+    pub(crate) fn now(&self) -> ControlFlow<()> {
+        let all = self.all.load(Ordering::Relaxed).max(1);
+        (self.progress)(self.done.load(Ordering::Relaxed).min(all), all)
     }
 }

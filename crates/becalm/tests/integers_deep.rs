@@ -7,7 +7,7 @@ use becalm::backend::{Backend, Cpu, Evaluator, Info, Runs, Session, Tfhe, TfheSe
 use becalm::cipher::SecretKey;
 use becalm::params::TfheParams;
 use becalm::program::{Operation as _, Pace, Program, Reg, Wave, WaveKind};
-use becalm::{Result, tfhe::noise};
+use becalm::{Result, UNWATCHED, tfhe::noise};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -159,16 +159,17 @@ fn sound(program: &Program, waves: &[Wave]) {
 #[test]
 fn the_quickest_form_depends_on_machine_and_lanes() {
     let (add, ty) = (Operation::named("add").unwrap(), Type::Uint(64));
-    let forms = Forms::new(move |aim| add.circuit(params("tfhe_2_2"), aim, &[ty, ty]));
-    let depth = |pace: &Pace, lanes| forms.quickest(pace, lanes).unwrap().program().depth();
+    let forms = Forms::new(move |aim, _| add.circuit(params("tfhe_2_2"), aim, &[ty, ty]));
+    let depth =
+        |pace: &Pace, lanes| forms.quickest(pace, lanes, UNWATCHED).unwrap().program().depth();
     assert_eq!((depth(&Pace::default(), 1), depth(&Pace::default(), 1000)), (32, 32));
     assert_eq!((depth(&pace(), 1), depth(&pace(), 5), depth(&pace(), 1000)), (4, 4, 32));
     // Two machines that share a wave take twice as many lanes.
     assert_eq!((depth(&pace(), 12), depth(&pace().shared(2), 12)), (32, 4));
     assert_eq!(forms.of(Aim::Depth).unwrap().program().depth(), 4);
     assert_eq!(forms.of(Aim::Work).unwrap().program().depth(), 32);
-    let fails = Forms::new(|_| Err(becalm::Error::unsupported("test", "it", "nothing", "none")));
-    for failed in [fails.quickest(&pace(), 1), fails.of(Aim::Depth)] {
+    let fails = Forms::new(|_, _| Err(becalm::Error::unsupported("test", "it", "nothing", "none")));
+    for failed in [fails.quickest(&pace(), 1, UNWATCHED), fails.of(Aim::Depth, UNWATCHED)] {
         assert_eq!(failed.err().map(|e| e.kind()), Some("unsupported"));
     }
 }
@@ -214,8 +215,8 @@ fn run_on(machine: &dyn Backend, secret: &SecretKey, ty: Type, names: &[&str]) {
         let op = Operation::named(name).unwrap();
         let types = if op.arity == 3 { vec![Type::Bool, ty, ty] } else { vec![ty, ty] };
         let (set, kinds) = (secret.params().clone(), types.clone());
-        let forms = Forms::new(move |aim| op.circuit(set.clone(), aim, &kinds));
-        let recorded = forms.quickest(&pace, 1).unwrap();
+        let forms = Forms::new(move |aim, _| op.circuit(set.clone(), aim, &kinds));
+        let recorded = forms.quickest(&pace, 1, UNWATCHED).unwrap();
         let values = [1, x, y].into_iter().skip(3 - types.len());
         let given: Vec<Integers> = types
             .iter()

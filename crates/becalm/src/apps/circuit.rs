@@ -9,8 +9,9 @@
 use crate::cipher::Encoding;
 use crate::params::TfheParams;
 use crate::program::{Op, Program, Reg, TableRef};
+use crate::progress::tell;
 use crate::tfhe::Table;
-use crate::{Error, Result};
+use crate::{Error, Progress, Result, UNWATCHED};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::ops::{Add, Neg, Sub};
@@ -166,8 +167,9 @@ struct Origin {
 
 /// A program that is being recorded.
 #[derive(Clone)]
-pub struct Circuit {
+pub struct Circuit<'a> {
     program: Program,
+    progress: Progress<'a>,
     aim: Aim,
     origins: HashMap<Reg, Origin>,
     /// For each source of noise, whether it is an argument, which may be related to others.
@@ -177,17 +179,26 @@ pub struct Circuit {
     steps: HashMap<Step, Vec<Sum>>,
 }
 
-impl Circuit {
+impl<'a> Circuit<'a> {
     /// An empty circuit.
     ///
     /// # Errors
     /// [`Error::WrongParams`] for a set whose tables have not at least 16 values.
     pub fn new(params: Arc<TfheParams>, aim: Aim) -> Result<Self> {
+        Circuit::watched(params, aim, UNWATCHED)
+    }
+
+    /// An empty circuit; `progress` can stop every later call.
+    ///
+    /// # Errors
+    /// As [`Circuit::new`]. Calls that record a bootstrap raise [`Error::Interrupted`].
+    pub fn watched(params: Arc<TfheParams>, aim: Aim, progress: Progress<'a>) -> Result<Self> {
         require_tables("circuit", &params)?;
         let program = Program::new(params);
         let (origins, sources) = (HashMap::new(), vec![]);
         Ok(Circuit {
             program,
+            progress,
             aim,
             origins,
             sources,
@@ -412,6 +423,7 @@ impl Circuit {
     }
 
     fn step(&mut self, v: &Sum, tables: Vec<Vec<i64>>) -> Result<Vec<Sum>> {
+        tell("circuit", self.progress, 0, 1)?;
         let key = (v.terms.clone(), v.half - 2 * v.low, tables, vec![]);
         if let Some(known) = self.steps.get(&key) {
             return Ok(known.clone());

@@ -350,6 +350,23 @@ impl Chain {
         }
     }
 
+    /// Refuses values of at most `largest` that a level has no room for at a scale.
+    pub(crate) fn check_room(
+        &self,
+        op: &'static str,
+        largest: f64,
+        level: usize,
+        scale: f64,
+    ) -> Result<()> {
+        let most = self.room(level);
+        if largest * scale < most {
+            return Ok(());
+        }
+        let wanted = format!("values below 2^{:.0}", (most / scale).log2());
+        let remedy = "scale the values down, or work at a higher level";
+        Err(Error::bad_input(op, wanted, format!("2^{:.1}", largest.log2()), remedy))
+    }
+
     /// The primes of all words.
     pub(crate) fn primes(&self) -> &[u64] {
         &self.primes

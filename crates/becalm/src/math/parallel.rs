@@ -16,13 +16,6 @@ impl<I: ParallelIterator> Loop<I> {
         Loop(self.0.map(f))
     }
 
-    pub(crate) fn flat_map<P: IntoParallelIterator>(
-        self,
-        f: impl Fn(I::Item) -> P + Sync + Send,
-    ) -> Loop<impl ParallelIterator<Item = P::Item>> {
-        Loop(self.0.flat_map(f))
-    }
-
     pub(crate) fn map_init<T, R: Send>(
         self,
         init: impl Fn() -> T + Sync + Send,

@@ -3,6 +3,7 @@
 //! Kernels are written once, generic over a vector type, `#[inline(always)]`, and entered through one
 //! `#[target_feature]` function per level.
 
+use crate::{Error, Result};
 use std::sync::OnceLock;
 
 /// A set of vector instructions. Ordered: a later level has all that an earlier one has.
@@ -43,15 +44,37 @@ impl Level {
     }
 
     /// The level used by default: the best available, or the one named by the environment variable `BECALM_SIMD`
-    /// (`portable`, `avx2`, `avx512`) if this processor has it.
+    /// (`portable`, `avx2`, `avx512`) if this processor has it. Backends refuse other names.
     pub fn best() -> Level {
         static BEST: OnceLock<Level> = OnceLock::new();
         *BEST.get_or_init(|| {
+            let asked = std::env::var("BECALM_SIMD").ok().and_then(|n| Level::named(&n).ok());
             let levels = Level::available();
-            let named = std::env::var("BECALM_SIMD").ok();
-            let asked = levels.iter().copied().find(|l| Some(l.name()) == named.as_deref());
             asked.unwrap_or(levels[levels.len() - 1])
         })
+    }
+
+    /// The level of a name.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a name that is no level, or that of one which this processor does not have.
+    pub fn named(name: &str) -> Result<Level> {
+        let all = Level::available();
+        let found = all.iter().copied().find(|l| l.name() == name);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = all.iter().map(|l| l.name()).collect();
+            let wanted = format!("vector instructions of this processor: {}", names.join(", "));
+            let remedy = "choose one of these, also in the environment variable BECALM_SIMD";
+            Error::unsupported("cpu", wanted, name, remedy)
+        })
+    }
+
+    /// Refuses a `BECALM_SIMD` that names no level of this processor.
+    ///
+    /// # Errors
+    /// As [`Level::named`].
+    pub(crate) fn check_environment() -> Result<()> {
+        std::env::var("BECALM_SIMD").map_or(Ok(()), |name| Level::named(&name).map(drop))
     }
 
     /// The name that `BECALM_SIMD` takes.

@@ -30,7 +30,7 @@ fn one_constant(column: &mut VecDeque<Sum>) {
     }
 }
 
-impl Circuit {
+impl Circuit<'_> {
     /// Digits 0 ..= 3 from digit sums of at most 6 and a carry of at most 1 into the first; also the carry out, if it is
     /// wanted. Sums come in the shape of `ty`.
     pub(super) fn propagate(

@@ -162,7 +162,7 @@ fn network(n: usize) -> Vec<(usize, usize)> {
     pairs
 }
 
-impl Circuit {
+impl Circuit<'_> {
     /// The words in ascending order, by a sorting network.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ pub(super) enum Ask {
     Sign(i64),
 }
 
-impl Circuit {
+impl Circuit<'_> {
     /// The sign of a sum, as asked: a table if its values fit one, else by the odd function on the whole torus.
     pub(super) fn sign_of(&mut self, v: &Sum, ask: Ask) -> Result<Sum> {
         let small = v.high - v.low < ROOM;

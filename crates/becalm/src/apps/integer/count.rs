@@ -16,7 +16,7 @@ pub(super) fn count_type(ty: Type) -> Type {
     Type::Uint((u32::BITS - ty.bits().leading_zeros()).max(2))
 }
 
-impl Circuit {
+impl Circuit<'_> {
     fn tally(&mut self, ty: Type, shares: Vec<Sum>) -> Result<Word> {
         self.columns(count_type(ty), vec![shares])
     }

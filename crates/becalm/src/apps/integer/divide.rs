@@ -11,7 +11,7 @@ use crate::apps::circuit::{Aim, Circuit, Sum};
 /// Digits of a run whose flags are added: 130 digits are 11 runs, and a table takes 15.
 const RUN: usize = 12;
 
-impl Circuit {
+impl Circuit<'_> {
     /// ⌊a / b⌋ and a mod b, of words without sign; signed ones are divided towards zero and the remainder has the sign of
     /// a. If b = 0 the remainder is a and the quotient is all ones, negated if a is negative.
     ///

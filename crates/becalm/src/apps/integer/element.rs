@@ -9,7 +9,7 @@ use crate::{Error, Result};
 /// Most entries of a table.
 pub(super) const MAX_ENTRIES: usize = 256;
 
-impl Circuit {
+impl Circuit<'_> {
     /// Flags, one for each value below `count`: `weight` where the index has this value, else 0.
     fn one_hot(&mut self, index: &Word, count: usize, weight: i64) -> Result<Vec<Sum>> {
         let low = pack(&index.digit(1), &index.digit(0));

@@ -32,7 +32,7 @@ use std::sync::Arc;
 /// # Ok::<(), becalm::Error>(())
 /// ```
 pub struct Formula {
-    circuit: RefCell<Circuit>,
+    circuit: RefCell<Circuit<'static>>,
     inputs: RefCell<Vec<Word>>,
     /// The first refusal.
     refused: RefCell<Option<Error>>,

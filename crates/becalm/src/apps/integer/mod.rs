@@ -188,7 +188,7 @@ pub struct Recorded {
     outputs: Vec<Type>,
 }
 
-impl Circuit {
+impl Circuit<'_> {
     /// A new argument.
     ///
     /// # Errors

@@ -56,7 +56,7 @@ fn constant(n: usize) -> Vec<i64> {
     half
 }
 
-impl Circuit {
+impl Circuit<'_> {
     /// a · b modulo 2^bits.
     ///
     /// # Errors

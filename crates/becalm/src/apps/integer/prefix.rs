@@ -48,7 +48,7 @@ impl Run {
 /// Digits, and for each place the run that begins there; the lowest digit has places 0 and 1.
 type Leaves = (Vec<Sum>, Vec<Option<Run>>);
 
-impl Circuit {
+impl Circuit<'_> {
     /// [`Circuit::propagate`] on the shortest path.
     pub(super) fn propagate_deep(
         &mut self,

@@ -34,7 +34,7 @@ impl Shift {
     }
 }
 
-impl Circuit {
+impl Circuit<'_> {
     /// The digit whose low and high bit are these bits of a word (none: zero).
     fn gather(&mut self, a: &Word, bits: [Option<u64>; 2]) -> Result<Sum> {
         let [low, high] = bits;

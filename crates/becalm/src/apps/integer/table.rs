@@ -107,7 +107,7 @@ impl Chosen {
     }
 }
 
-impl Circuit {
+impl Circuit<'_> {
     /// The entry of a clear table at an encrypted value of at most 8 bits; 0 past its end. A table of up to 16 entries takes one
     /// bootstrap for each digit of the result. One of up to 256 takes at most 17 for two digits, one more for each digit, and two
     /// for all.

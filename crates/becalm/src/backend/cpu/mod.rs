@@ -34,6 +34,7 @@ impl Cpu {
     /// # Errors
     /// [`Error::BadInput`] for more than 1024 threads; [`Error::Memory`] if the system gives no threads.
     pub fn new(threads: usize) -> Result<Self> {
+        Level::check_environment()?;
         Cpu::with_level(threads, Level::best())
     }
 

@@ -9,9 +9,9 @@
 use super::blif::Tables;
 use super::verilog::{Folder, ended, limited, pythons};
 use super::{Circuit, Node, Port, Wire, blif};
-use crate::Result;
 use crate::cipher::file::Limits;
 use crate::math::parallel::*;
+use crate::{Progress, Result, UNWATCHED};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -111,7 +111,7 @@ fn command() -> Option<String> {
 
 fn search() -> Option<String> {
     let folder = Folder::new().ok()?;
-    let starts = |c: &str| Budget::new().run(c, "version", SCRIPT, &folder).is_some();
+    let starts = |c: &str| Budget::new().run(c, "version", SCRIPT, &folder, UNWATCHED).is_some();
     let named = ["yosys-abc", "berkeley-abc", "abc"].into_iter().map(String::from);
     let packaged = pythons().into_iter().filter_map(|python| {
         let said = Command::new(python).args(["-c", PYTHON]).output().ok()?;
@@ -131,28 +131,37 @@ impl Budget {
         Budget { until: Instant::now() + PATIENCE, proofs: PROOFS }
     }
 
-    /// The output of ABC for some commands; none if it does not start, fails, or takes too long.
-    fn run(&self, command: &str, script: &str, seconds: u64, folder: &Folder) -> Option<String> {
+    /// The output of ABC for some commands; none if it does not start, fails, takes too long, or is to stop.
+    fn run(
+        &self,
+        command: &str,
+        script: &str,
+        seconds: u64,
+        folder: &Folder,
+        progress: Progress,
+    ) -> Option<String> {
         // Under the limits of Yosys, and without what a file `abc.rc` says, which ABC looks for in the folder above too.
         let mut abc = limited(command, Limits { seconds, ..Limits::default() });
         let abc = abc.args(["-s", "-q", script]).current_dir(folder.path("")).stdin(Stdio::null());
         let log = folder.path("log");
         let quiet = || Stdio::null();
         let out = std::fs::File::create(&log).map_or_else(|_| quiet(), Stdio::from);
-        let status = ended(abc.stdout(out).stderr(quiet()), self.until).ok()??;
+        let status = ended(abc.stdout(out).stderr(quiet()), self.until, progress).ok()??;
         let said = std::fs::read_to_string(&log).unwrap_or_default();
         status.success().then_some(said)
     }
 
     /// Whether ABC proves that two circuits are one function. Further questions than the budget has are not proved.
-    pub fn proved(&mut self, a: &Circuit, b: &Circuit) -> bool {
+    pub fn proved(&mut self, a: &Circuit, b: &Circuit, progress: Progress) -> bool {
         let Some(tool) = command().filter(|_| self.proofs > 0) else { return false };
         self.proofs -= 1;
         let compared = || -> Result<bool> {
             let folder = Folder::new()?;
             folder.write("a.blif", a.blif().as_bytes())?;
             folder.write("b.blif", b.blif().as_bytes())?;
-            let said = self.run(&tool, "cec -n a.blif b.blif", PROOF, &folder).unwrap_or_default();
+            let said = self
+                .run(&tool, "cec -n a.blif b.blif", PROOF, &folder, progress)
+                .unwrap_or_default();
             Ok(said.contains("Networks are equivalent"))
         };
         compared().unwrap_or(false)
@@ -160,13 +169,17 @@ impl Budget {
 }
 
 /// The circuit as ABC rewrites it, and a remark for the user.
-pub(super) fn rewritten(circuit: &Circuit, budget: &Budget) -> (Vec<(Circuit, Tables)>, Rewriting) {
+pub(super) fn rewritten(
+    circuit: &Circuit,
+    budget: &Budget,
+    progress: Progress,
+) -> (Vec<(Circuit, Tables)>, Rewriting) {
     let mut rewriting = Rewriting { tool: command(), wrong: 0, remark: None };
     let ((and, xor), levels) = (circuit.gates(), circuit.levels());
     let scripts = affordable(and + xor, levels);
     let found = match &rewriting.tool {
         Some(tool) if and + xor > 0 => {
-            scripted(circuit, tool, &scripts, budget).unwrap_or_default()
+            scripted(circuit, tool, &scripts, budget, progress).unwrap_or_default()
         }
         _ => vec![],
     };
@@ -192,6 +205,7 @@ fn scripted(
     tool: &str,
     scripts: &[&str],
     budget: &Budget,
+    progress: Progress,
 ) -> Result<Vec<(Circuit, Tables)>> {
     let text = circuit.blif();
     let made = scripts.into_par_iter().map(|script| {
@@ -199,7 +213,7 @@ fn scripted(
         folder.write("in.blif", text.as_bytes())?;
         let script = script.replace("RESYN", RESYN);
         let all = format!("{NAMES}; read_blif in.blif; strash; {script}; write_blif out.blif");
-        let done = budget.run(tool, &all, SCRIPT, &folder);
+        let done = budget.run(tool, &all, SCRIPT, &folder, progress);
         let said = done.and_then(|_| std::fs::read_to_string(folder.path("out.blif")).ok());
         Ok(said.and_then(|text| circuit.like(&text)))
     });

@@ -9,8 +9,9 @@ use crate::cipher::Encoding;
 use crate::math::Modulus;
 use crate::params::TfheParams;
 use crate::program::{Program, Reg};
+use crate::progress::tell;
 use crate::tfhe::{Table, noise};
-use crate::{Error, Result};
+use crate::{Error, Progress, Result, UNWATCHED};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -34,6 +35,19 @@ impl Circuit {
     /// [`Error::Unsupported`] for a set of fewer than four values; [`Error::BadInput`] for a [`Goal::Within`] that is not
     /// reached, with the number that is; [`Error::TooNoisy`] if a bootstrap would fail more often than the set claims.
     pub fn compile(&self, params: &Arc<TfheParams>, goal: Goal) -> Result<Compiled> {
+        self.compile_with(params, goal, UNWATCHED)
+    }
+
+    /// [`Circuit::compile`]; `progress` is told how far it is, and can stop it.
+    ///
+    /// # Errors
+    /// As [`Circuit::compile`], and [`Error::Interrupted`].
+    pub fn compile_with(
+        &self,
+        params: &Arc<TfheParams>,
+        goal: Goal,
+        progress: Progress,
+    ) -> Result<Compiled> {
         params.require_one_slot("circuit")?;
         let values = params.plaintext_modulus();
         if values < 4 {
@@ -49,14 +63,22 @@ impl Circuit {
         }
         // Noise that the set has room for, in outputs of bootstraps.
         let norm = (params.max_norm2 * params.max_norm2) as i64;
-        self.compile_within(params, goal, Room { values: values as i64, norm: norm.max(5) })
+        let room = Room { values: values as i64, norm: norm.max(5) };
+        self.compile_within(params, goal, room, progress)
     }
 
     /// A cover within a room; the walk has the last word on the noise.
-    fn compile_within(&self, params: &Arc<TfheParams>, goal: Goal, room: Room) -> Result<Compiled> {
+    fn compile_within(
+        &self,
+        params: &Arc<TfheParams>,
+        goal: Goal,
+        room: Room,
+        progress: Progress,
+    ) -> Result<Compiled> {
         let mut budget = Budget::new();
-        let (candidates, mut rewriting) = self.candidates(room, &budget);
-        let covering = best(&candidates, room, goal, &mut rewriting, &mut budget)?;
+        let (candidates, mut rewriting) = self.candidates(room, &budget, progress);
+        tell("circuit", progress, 0, 1)?;
+        let covering = best(&candidates, room, goal, &mut rewriting, &mut budget, progress)?;
         if rewriting.wrong > 0 {
             let wrong = rewriting.wrong;
             rewriting.remark =
@@ -200,10 +222,12 @@ mod tests {
             let params = Arc::new(TfheParams::named(set).unwrap().clone());
             let good = circuit.compile(&params, Goal::Depth).unwrap().program.cost();
             let loud = Room { values: 16, norm: 46 };
-            let refused = circuit.compile_within(&params, Goal::Depth, loud).unwrap_err();
+            let refused =
+                circuit.compile_within(&params, Goal::Depth, loud, UNWATCHED).unwrap_err();
             assert_eq!(refused.kind(), "too_noisy", "{refused}");
             // The same room where it is true.
-            let quiet = circuit.compile_within(&params, Goal::Depth, Room { norm: 25, ..loud });
+            let true_room = Room { norm: 25, ..loud };
+            let quiet = circuit.compile_within(&params, Goal::Depth, true_room, UNWATCHED);
             assert_eq!(quiet.unwrap().program.cost(), good);
             assert!(good.depth > 2);
         }

@@ -11,6 +11,11 @@ use super::cuts::{Cut, Forms, Kept, Leaves, WordMap, cone, merged};
 use super::rotations::{Lookup, lookups};
 use super::weights::MAX_INPUTS;
 use super::{Circuit, Node};
+use crate::Result;
+use crate::progress::Steps;
+
+/// How many nodes get their cuts between two looks at whether the work is to stop.
+const TELL: usize = 256;
 
 /// How much is tried.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +28,13 @@ pub(super) struct Effort {
     pub rounds: usize,
     /// Whether nodes may be put out with a weight in them, and lookups are counted by the rotations that they share.
     pub exact: bool,
+}
+
+impl Effort {
+    /// Steps of a circuit of so many nodes under so many bounds: its nodes, for their cuts and for each cover.
+    pub fn steps(&self, nodes: usize, bounds: usize) -> usize {
+        nodes * (1 + bounds * self.covers)
+    }
 }
 
 /// The extra cost of a lookup with a scaled leaf: now and then it takes one more bootstrap.
@@ -50,16 +62,21 @@ pub(super) struct Mapper<'a> {
     hosts: Hosts,
     /// The cover that the circuit came with.
     seeds: Vec<(usize, usize)>,
+    steps: &'a Steps<'a>,
 }
 
 impl<'a> Mapper<'a> {
     /// `tables`: nodes with the leaves that another tool has chosen for them.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn new(
         circuit: &'a Circuit,
         tables: &[(usize, Vec<usize>)],
         forms: &'a Forms,
         effort: Effort,
-    ) -> Self {
+        steps: &'a Steps<'a>,
+    ) -> Result<Self> {
         let size = circuit.nodes.len();
         let mut mapper = Mapper {
             choice: Choice::new(circuit, forms, effort.exact),
@@ -69,18 +86,22 @@ impl<'a> Mapper<'a> {
             fanout: vec![0.0; size],
             hosts: Hosts::default(),
             seeds: vec![],
+            steps,
         };
         mapper.count_fanout();
         let mut given: WordMap<usize, &[usize]> = WordMap::default();
         given.extend(tables.iter().map(|t| (t.0, &t.1[..])));
         for node in 1..size {
+            if node % TELL == 0 {
+                steps.add(TELL)?;
+            }
             mapper.cut(node);
             if let Some(leaves) = given.get(&node) {
                 mapper.seed(node, leaves);
             }
         }
         mapper.share();
-        mapper
+        Ok(mapper)
     }
 
     /// Takes a cut of another tool's among those of the node, if it has a form.
@@ -103,7 +124,10 @@ impl<'a> Mapper<'a> {
 
     /// The lookups that give every output of the circuit, in an order in which they can run: as few as go with `limit` of them
     /// one after another, or with as many as the shortest longest path has. Without `limit` only their number counts.
-    pub fn cover(&mut self, limit: Option<u32>) -> Vec<Lookup> {
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`](crate::Error::Interrupted).
+    pub fn cover(&mut self, limit: Option<u32>) -> Result<Vec<Lookup>> {
         self.count_fanout();
         self.choice.required.fill(u32::MAX);
         self.choose(|m, node, cut| {
@@ -130,6 +154,7 @@ impl<'a> Mapper<'a> {
             self.require(bound);
             let uses = self.choice.uses.clone();
             for _ in 0..self.effort.rounds {
+                self.steps.add(0)?;
                 self.recover();
                 self.require(bound);
             }
@@ -140,8 +165,9 @@ impl<'a> Mapper<'a> {
             for (fanout, uses) in self.fanout.iter_mut().zip(uses) {
                 *fanout = (2.0 * *fanout + f64::from(uses)) / 3.0;
             }
+            self.steps.add(self.fanout.len())?;
         }
-        least.unwrap_or_default()
+        Ok(least.unwrap_or_default())
     }
 
     fn count_fanout(&mut self) {

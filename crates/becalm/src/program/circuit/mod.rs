@@ -24,7 +24,8 @@ pub use portfolio::Goal;
 pub use verilog::use_python;
 
 use crate::cipher::file::Limits;
-use crate::{Error, Result};
+use crate::progress::tell;
+use crate::{Error, Progress, Result, UNWATCHED};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -141,24 +142,32 @@ impl Circuit {
     /// [`Error::BadInput`] for what it says, with the path and the line, and for Verilog that Yosys does not read within the
     /// limits, or several modules that no other contains; [`Error::Unsupported`] if it is Verilog and no Yosys is installed.
     pub fn load(path: impl AsRef<Path>, limits: Limits) -> Result<Self> {
-        Circuit::load_top(path, None, limits)
+        Circuit::load_with(path, None, limits, UNWATCHED)
     }
 
-    /// [`Circuit::load`] of the module `top` of a Verilog file; `None` takes the only one that no other contains.
+    /// [`Circuit::load`] of the module `top` of a Verilog file; `None` takes the only one that no other contains. `progress` can
+    /// stop it.
     ///
     /// # Errors
-    /// As [`Circuit::load`], and [`Error::BadInput`] for a `top` that the file does not have, or for a file that is not Verilog.
-    pub fn load_top(path: impl AsRef<Path>, top: Option<&str>, limits: Limits) -> Result<Self> {
+    /// As [`Circuit::load`]; [`Error::BadInput`] for a `top` that the file does not have, or for a file that is not Verilog;
+    /// [`Error::Interrupted`].
+    pub fn load_with(
+        path: impl AsRef<Path>,
+        top: Option<&str>,
+        limits: Limits,
+        progress: Progress,
+    ) -> Result<Self> {
         let path = path.as_ref();
         let text = limits.read_text(path)?;
         if path.extension().is_some_and(|e| e == "v" || e == "sv") {
-            return verilog::parse(&text, path, top, limits);
+            return verilog::parse(&text, path, top, limits, progress);
         }
         if top.is_some() {
             let wanted = "a Verilog file (*.v, *.sv), where a top module is named";
             let remedy = "leave the top module out: other formats have one circuit a file";
             return Err(Error::bad_input("circuit", wanted, path.display().to_string(), remedy));
         }
+        tell("circuit", progress, 0, 1)?;
         Circuit::parse(&text).map_err(|e| match e {
             Error::BadInput(mut detail) => {
                 detail.wanted = format!("{} of {}", detail.wanted, path.display());

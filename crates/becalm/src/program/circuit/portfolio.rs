@@ -10,7 +10,8 @@ use super::restructure::Chains;
 use super::rotations::Lookup;
 use super::weights::Room;
 use crate::math::parallel::*;
-use crate::{Error, Result};
+use crate::progress::Steps;
+use crate::{Error, Progress, Result};
 
 /// The quantity that compilation minimises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +22,17 @@ pub enum Goal {
     Within(u32),
     /// Bootstraps; where that costs none more, also those one after another.
     Bootstraps,
+}
+
+impl Goal {
+    /// The bounds of the covers that it asks for; see [`Mapper::cover`].
+    fn limits(self) -> Vec<Option<u32>> {
+        match self {
+            Goal::Depth => vec![Some(0)],
+            Goal::Within(most) => vec![Some(0), Some(most.min(u32::MAX - 2))],
+            Goal::Bootstraps => vec![Some(0), None],
+        }
+    }
 }
 
 /// Every circuit is covered so.
@@ -63,7 +75,12 @@ pub(super) struct Covering {
 
 impl Circuit {
     /// The circuit itself, first, and others of its function, each compared with it.
-    pub(super) fn candidates(&self, room: Room, budget: &Budget) -> (Vec<Candidate>, Rewriting) {
+    pub(super) fn candidates(
+        &self,
+        room: Room,
+        budget: &Budget,
+        progress: Progress,
+    ) -> (Vec<Candidate>, Rewriting) {
         let own = |circuit| Candidate { circuit, tables: vec![], foreign: false };
         let clean = self.restructured(Chains::Keep);
         let mut found: Vec<Candidate> = clean.counted(room).map(own).into_iter().collect();
@@ -71,7 +88,7 @@ impl Circuit {
             found.push(own(self.restructured(Chains::Duplicate)));
         }
         found.push(own(self.restructured(Chains::Balance)));
-        let (made, mut rewriting) = abc::rewritten(&clean, budget);
+        let (made, mut rewriting) = abc::rewritten(&clean, budget, progress);
         found.push(own(clean));
         for (circuit, tables) in made {
             let balanced = circuit.restructured(Chains::Balance);
@@ -148,16 +165,14 @@ fn coverings(
     forms: &Forms,
     goal: Goal,
     effort: Effort,
-) -> Vec<Covering> {
+    steps: &Steps,
+) -> Result<Vec<Covering>> {
     let Candidate { circuit, tables, .. } = candidate;
     // The shortest path too: covers without its bound are larger now and then.
-    let limits = match goal {
-        Goal::Depth => vec![Some(0)],
-        Goal::Within(most) => vec![Some(0), Some(most.min(u32::MAX - 2))],
-        Goal::Bootstraps => vec![Some(0), None],
-    };
-    let mut mapper = Mapper::new(circuit, tables, forms, effort);
-    let covering = |limit| Covering::new(place, circuit, mapper.cover(limit), limit == Some(0));
+    let limits = goal.limits();
+    let mut mapper = Mapper::new(circuit, tables, forms, effort, steps)?;
+    let covering =
+        |limit| Ok(Covering::new(place, circuit, mapper.cover(limit)?, limit == Some(0)));
     limits.into_iter().map(covering).collect()
 }
 
@@ -214,24 +229,40 @@ pub(super) fn best(
     goal: Goal,
     rewriting: &mut Rewriting,
     budget: &mut Budget,
+    progress: Progress,
 ) -> Result<Covering> {
     let forms = Forms::new(room);
-    let quick = |i: usize| coverings(i, &candidates[i], &forms, goal, QUICK);
-    let mut found: Vec<Covering> = (0..candidates.len()).into_par_iter().flat_map(quick).collect();
+    let work = |tries: &[(usize, Effort)]| {
+        let one = |(i, effort): &(usize, Effort)| {
+            effort.steps(candidates[*i].circuit.nodes.len(), goal.limits().len())
+        };
+        tries.iter().map(one).sum::<usize>()
+    };
+    let quick: Vec<(usize, Effort)> = (0..candidates.len()).map(|i| (i, QUICK)).collect();
+    // As much again and more is expected, until the finalists are known.
+    let steps = Steps::new("circuit", progress, 4 * work(&quick));
+    let cover = |(i, effort)| coverings(i, &candidates[i], &forms, goal, effort, &steps);
+    let all = |tries: Vec<(usize, Effort)>| {
+        tries.into_par_iter().map(cover).collect::<Result<Vec<Vec<Covering>>>>()
+    };
+    let expected = work(&quick);
+    let mut found: Vec<Covering> = all(quick)?.into_iter().flatten().collect();
     let tries = finalists(candidates, &mut found, goal);
-    let careful = tries
-        .into_par_iter()
-        .flat_map(|(i, effort)| coverings(i, &candidates[i], &forms, goal, effort));
-    found.extend(careful.collect::<Vec<_>>());
+    steps.expect(expected + work(&tries));
+    found.extend(all(tries)?.into_iter().flatten());
     found.sort_by_key(|p| p.key(goal));
     let mut proved = |covering: &Covering| {
         let Candidate { circuit, foreign, .. } = &candidates[covering.candidate];
         let bits = circuit.inputs.iter().map(|p| p.width()).sum::<usize>();
-        let good = !foreign || bits <= ALL || budget.proved(&candidates[0].circuit, circuit);
+        let good = !foreign
+            || bits <= ALL
+            || budget.proved(&candidates[0].circuit, circuit, &|_, _| steps.now());
         rewriting.wrong += usize::from(!good);
         good
     };
     let best = found.into_iter().find(&mut proved);
+    // Whoever stops this stops a proof too, which then counts as none.
+    steps.add(0)?;
     let Some(covering) = best else {
         return Err(Error::unsupported("circuit", "a cover", "none", "report the circuit"));
     };

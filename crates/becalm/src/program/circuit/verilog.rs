@@ -13,7 +13,8 @@ mod source;
 use super::Circuit;
 use crate::cipher::file::{Limits, hex};
 use crate::math::random::PublicSeed;
-use crate::{Error, Result};
+use crate::progress::tell;
+use crate::{Error, Progress, Result};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -46,13 +47,22 @@ const SAID: &str = "said";
 const TAIL: u64 = 1 << 16;
 
 const DEFINED: &str = "keep every index within its signal, and do not divide by 0";
+/// Wanted where there is memory, and what to do.
+const MEMORYLESS: (&str, &str) =
+    ("a module without memory", "take registers out, and give every output a value in every case");
 const SELF_CONTAINED: &str = "give one synthesisable module, and all that it contains, in one file";
 
 /// Reads a combinational module in Verilog or SystemVerilog: `top`, or the one that no other contains. `path` names it in errors.
 ///
 /// # Errors
 /// As [`Circuit::load`].
-pub(super) fn parse(text: &str, path: &Path, top: Option<&str>, limits: Limits) -> Result<Circuit> {
+pub(super) fn parse(
+    text: &str,
+    path: &Path,
+    top: Option<&str>,
+    limits: Limits,
+    progress: Progress,
+) -> Result<Circuit> {
     let tokens = source::check(text, path)?;
     let script = match modules::top(&tokens, top, path)? {
         Some(top) => SCRIPT.replace("-auto-top", &format!("-top {top}")),
@@ -61,7 +71,8 @@ pub(super) fn parse(text: &str, path: &Path, top: Option<&str>, limits: Limits) 
     let folder = Folder::new()?;
     folder.write("input.sv", source::without_promises(text).as_bytes())?;
     folder.write("script.ys", script.as_bytes())?;
-    let (binary, status) = yosys(&folder, limits)?;
+    let (binary, status) = yosys(&folder, limits, progress)?;
+    tell("circuit", progress, 0, 1)?;
     let done = status.is_some_and(|status| status.success());
     let blif = match limits.read_text(folder.0.join("output.blif")) {
         Ok(blif) if done && !folder.is_full(limits) => blif,
@@ -79,10 +90,7 @@ pub(super) fn parse(text: &str, path: &Path, top: Option<&str>, limits: Limits) 
     if let Some(cell) = blif.lines().find(kept) {
         let memory = [".latch", "LATCH", "latch", "DFF", "dff", "mem"];
         let (wanted, remedy) = match memory.iter().any(|name| cell.contains(name)) {
-            true => (
-                "a module without memory",
-                "take registers out, and give every output a value in every case",
-            ),
+            true => MEMORYLESS,
             false => {
                 let kind = cell.split_whitespace().nth(1).unwrap_or_default();
                 return Err(operands::without_gates(&folder, kind, limits, path)?);
@@ -179,6 +187,9 @@ fn why(
             let (kind, number) = place(line).unwrap_or_default();
             source::at_line(wanted, number, path, kind, remedy)
         }
+        Some(line) if line.contains("Latch inferred") => {
+            refused(MEMORYLESS.0, shown(line), path, MEMORYLESS.1)
+        }
         Some(line) => {
             let got = format!("its message `{}`", shown(line));
             refused("Verilog that Yosys, which reads it, accepts", got, path, SELF_CONTAINED)
@@ -263,13 +274,19 @@ fn wait(limits: Limits) -> Duration {
     Duration::from_secs(limits.seconds.saturating_mul(10).clamp(60, 1 << 32))
 }
 
-/// Runs a command to its end; none if that does not come until then, and the command is stopped.
-pub(super) fn ended(command: &mut Command, until: Instant) -> std::io::Result<Option<ExitStatus>> {
+/// Runs a command to its end; none if that does not come until then, or where `progress` asks to stop: the command is stopped.
+pub(super) fn ended(
+    command: &mut Command,
+    until: Instant,
+    progress: Progress,
+) -> std::io::Result<Option<ExitStatus>> {
     let mut child = command.spawn()?;
     loop {
         match child.try_wait()? {
             Some(status) => return Ok(Some(status)),
-            None if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
+            None if Instant::now() < until && progress(0, 1).is_continue() => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
             None => {
                 // It is ours, and no longer wanted.
                 let _ = child.kill();
@@ -295,7 +312,11 @@ pub(super) fn pythons() -> Vec<String> {
 }
 
 /// Runs the first Yosys that starts.
-fn yosys(folder: &Folder, limits: Limits) -> Result<(String, Option<ExitStatus>)> {
+fn yosys(
+    folder: &Folder,
+    limits: Limits,
+    progress: Progress,
+) -> Result<(String, Option<ExitStatus>)> {
     let own = std::env::var("BECALM_YOSYS").ok();
     let script = ["-q", "-s", "script.ys"];
     let pythons = pythons();
@@ -312,7 +333,7 @@ fn yosys(folder: &Folder, limits: Limits) -> Result<(String, Option<ExitStatus>)
         let mut command = limited(binary, limits);
         let command = command.args(arguments).current_dir(&folder.0).stdin(Stdio::null());
         let until = Instant::now() + wait(limits);
-        match ended(command.stdout(output()?).stderr(output()?), until) {
+        match ended(command.stdout(output()?).stderr(output()?), until, progress) {
             Err(e) if e.kind() == ErrorKind::NotFound => {}
             Err(e) => return Err(failed("start", Path::new(binary), &e)),
             Ok(_) if folder.tail(SAID)?.contains("No module named") => {}

@@ -349,28 +349,28 @@ impl CkksProgram {
     /// x + c.
     ///
     /// # Errors
-    /// `BadInput` for a c that is not finite.
+    /// `BadInput` for a c that is not finite, or that the level has no room for.
     pub fn add_constant(&mut self, src: Reg, constant: f64) -> Result<Reg> {
         let info = self.known(src)?;
-        self.chain.check_values("add", &[Complex::from(constant)])?;
+        self.check_fits("add", info, &[Complex::from(constant)])?;
         Ok(self.push(info, |dst| CkksOp::AddConstant { dst, src, constant }))
     }
 
     /// x·c for a real number, rescaled to the scale of the level below.
     ///
     /// # Errors
-    /// `BadInput` at level 0, above the levels of the user, or for a c that is not finite.
+    /// `BadInput` at level 0, above the levels of the user, for a c that is not finite, or that the level has no room for.
     pub fn multiply_constant(&mut self, src: Reg, constant: f64) -> Result<Reg> {
         let op = "multiply";
         let info = self.one_below(op, src)?;
-        self.chain.check_values(op, &[Complex::from(constant)])?;
+        self.check_fits(op, info, &[Complex::from(constant)])?;
         Ok(self.push(info, |dst| CkksOp::MultiplyConstant { dst, src, constant }))
     }
 
     /// x + values, slot by slot.
     ///
     /// # Errors
-    /// `BadInput` for values that are not finite, or another number of them than slots (one serves all).
+    /// `BadInput` for values that are not finite or too large for the level, or another number of them than slots (one serves all).
     pub fn add_plain(&mut self, src: Reg, values: &[Complex]) -> Result<Reg> {
         self.wholly(|p| {
             let plaintext = p.plaintext(values);
@@ -580,6 +580,13 @@ impl CkksProgram {
             let remedy = "pad the values to the slots";
             return Err(Error::bad_input(op, wanted, values.len().to_string(), remedy));
         }
-        self.chain.check_values(op, values)
+        self.check_fits(op, info, values)
+    }
+
+    /// Refuses values that are not finite, or too large for a level and its scale.
+    fn check_fits(&self, op: &'static str, at: RlweInfo, values: &[Complex]) -> Result<()> {
+        self.chain.check_values(op, values)?;
+        let largest = values.iter().map(|v| v.abs()).fold(0.0, f64::max);
+        self.chain.check_room(op, largest, at.level, at.scale)
     }
 }

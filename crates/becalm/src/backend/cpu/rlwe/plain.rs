@@ -220,23 +220,6 @@ impl Context {
         self.check_room(op, largest(values), level, scale)?;
         check_count(op, a.slots, values.len())
     }
-
-    /// Refuses values of at most `largest` that a level has no room for at a scale.
-    pub(crate) fn check_room(
-        &self,
-        op: &'static str,
-        largest: f64,
-        level: usize,
-        scale: f64,
-    ) -> Result<()> {
-        let most = self.room(level);
-        if largest * scale < most {
-            return Ok(());
-        }
-        let wanted = format!("values below 2^{:.0}", (most / scale).log2());
-        let remedy = "scale the values down, or work at a higher level";
-        Err(Error::bad_input(op, wanted, format!("2^{:.1}", largest.log2()), remedy))
-    }
 }
 
 fn check_count(op: &'static str, slots: usize, values: usize) -> Result<()> {
