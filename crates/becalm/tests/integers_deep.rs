@@ -166,8 +166,8 @@ fn the_quickest_form_depends_on_machine_and_lanes() {
     assert_eq!((depth(&pace(), 1), depth(&pace(), 5), depth(&pace(), 1000)), (4, 4, 32));
     // Two machines that share a wave take twice as many lanes.
     assert_eq!((depth(&pace(), 12), depth(&pace().shared(2), 12)), (32, 4));
-    assert_eq!(forms.of(Aim::Depth).unwrap().program().depth(), 4);
-    assert_eq!(forms.of(Aim::Work).unwrap().program().depth(), 32);
+    assert_eq!(forms.of(Aim::Depth, UNWATCHED).unwrap().program().depth(), 4);
+    assert_eq!(forms.of(Aim::Work, UNWATCHED).unwrap().program().depth(), 32);
     let fails = Forms::new(|_, _| Err(becalm::Error::unsupported("test", "it", "nothing", "none")));
     for failed in [fails.quickest(&pace(), 1, UNWATCHED), fails.of(Aim::Depth, UNWATCHED)] {
         assert_eq!(failed.err().map(|e| e.kind()), Some("unsupported"));
