@@ -60,7 +60,7 @@ def programs(w):
     )
     for r in regs:
         p.output(r)
-    assert p.info(a) and not p.is_table(a) and p.cost() and p.noise([1e-12] * 2)
+    assert p.info(a) and not p.is_table(a) and p.needs() and p.cost() and p.noise([1e-12] * 2)
     assert len(_native.Program.from_bytes(p.to_bytes(), True, None)) == len(p)
     p.save(w.folder / "program")
     program = becalm.load(w.folder / "program", allow_insecure=True)
@@ -299,7 +299,7 @@ def keys(w):
     plan = w.large.server._plan
     program = plan.record(plan.kinds[0], None, "complex")
     assert program.needs() and program.cost() and chain.top_level and chain.tier_tops
-    assert w.large.server._keys.shares([program], 1 << 33)
+    assert w.large.server._keys.divided([program], 1 << 33)
     assert plan.price() and plan.programs and plan.needs() and plan.noted(plan.note())
     plan.require(None)
     assert plan.reading(w.large.server._keys, 1 << 40) and plan.of_engine(1 << 40, "less")

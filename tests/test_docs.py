@@ -1,6 +1,7 @@
 """The pages hold together: every link leads somewhere, every `make` target in them exists, and
 tables show what was measured."""
 
+import importlib.util
 import json
 import re
 import subprocess
@@ -110,9 +111,48 @@ def test_the_page_of_the_architecture_names_every_file_of_bootstraps():
             assert file.stem == "mod" or f"`{file.stem}`" in row, file
 
 
+def test_the_page_of_the_architecture_has_the_whole_contract_of_a_machine():
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8").splitlines()
+    source = (ROOT / "crates/becalm/src/backend/mod.rs").read_text(encoding="utf-8")
+    for trait in ("Backend", "Runs<F", "Session<F"):
+        body = source.split(f"pub trait {trait}", 1)[1].split("\n}", 1)[0]
+        row = next(row for row in page if row.startswith(f"| `{trait}"))
+        methods = dict(re.findall(r"^    fn (\w+)[^;{]*([;{])", body, re.MULTILINE))
+        assert [name for name in methods if f"`{name}`" not in row] == [], trait
+        required = {name for name, end in methods.items() if end == ";"}
+        must = row.split("|")[2]
+        assert set(re.findall(r"`(\w+)`", must)) - {"Setup"} == required, trait
+
+
 def test_no_script_names_a_place_outside_of_the_repository():
     scripts = [*ROOT.glob("bench/**/*.py"), *ROOT.glob("packaging/**/*.py"), *ROOT.glob("rtl/*.py")]
     assert len(scripts) > 8
     for script in scripts:
         text = script.read_text(encoding="utf-8")
         assert not re.search(r"\.\./shared|ROOT\.parent", text), script.name
+
+
+def test_two_versions_are_compared_by_turns():
+    spec = importlib.util.spec_from_file_location("compare", ROOT / "bench/compare.py")
+    compare = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(compare)
+    asked = []
+
+    class Side:
+        def __init__(self, name, rows, times, right=True):
+            self.name, self.rows, self.times, self.right = name, rows, iter(times), right
+
+        def ask(self, verb, what):
+            if verb == "group":
+                return self.rows
+            asked.append((self.name, verb, what))
+            return self.right if verb == "check" else next(self.times)
+
+    sides = [Side("old", ["add", "gone"], [1, 2, 4]), Side("new", ["add"], [2, 2, 2])]
+    (row,) = compare.measured(sides, "g", "", 3)
+    assert (row["row"], row["ratio"], row["old_ms"], row["new_ms"]) == ("g/add", 1, 2000, 2000)
+    turns = [name for name, verb, _ in asked if verb == "time"]
+    assert turns == ["new", "old", "old", "new", "new", "old"]
+    assert list(compare.measured(sides, "g", "g/multiply", 3)) == []
+    with pytest.raises(SystemExit, match="g/add: a result is wrong"):
+        list(compare.measured([sides[0], Side("new", ["add"], [], False)], "g", "", 3))

@@ -271,6 +271,27 @@ def test_a_program_runs_on_the_server_of_its_scheme_alone():
         server.run(q)
 
 
+def test_programs_of_both_schemes_have_one_vocabulary():
+    common = {"params", "inputs", "outputs", "input", "output", "cost", "needs", "save", "to_bytes"}
+    programs = [becalm.Program("toy_2_2"), becalm.Program(SET), becalm.Program(ckks.params(SET))]
+    assert [type(p) for p in programs] == [becalm.program.TfheProgram, ckks.Program, ckks.Program]
+    for p in programs:
+        assert common <= set(dir(p))
+        p.output(p.input() + 1)
+        again = becalm.Program.from_bytes(p.to_bytes(), allow_insecure=True)
+        assert (again.inputs, again.outputs, again.needs.bootstrap) == (1, 1, False)
+        assert again.cost == p.cost and again.params.name == p.params.name
+        assert "1 input, 1 output" in repr(p)
+    p = becalm.Program("toy_cm_1_1_w2")
+    x = p.pack([p.input_slot(below=2), p.input_slot(below=2)])
+    p.output(p.slot_map(p.lookup(x, lambda m: m), 3, (1, 0)))
+    assert p.needs == becalm.program.Needs(True, True, True, [3])
+    with pytest.raises(becalm.BadInput, match=r"got slots; they go with Program\(\"ckks\"\)"):
+        becalm.Program("toy_2_2", slots=4)
+    with pytest.raises(TypeError, match=r"^Program\(\) got an unexpected keyword argument 'slot'"):
+        becalm.Program(SET, slot=4)
+
+
 def test_a_matrix_of_a_program_is_encoded_once_for_all_runs(recorded):
     p, _, (secret, server) = recorded
     p = becalm.from_bytes(p.to_bytes(), allow_insecure=True)

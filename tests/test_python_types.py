@@ -43,6 +43,11 @@ def table(m: int) -> int:
     return m
 assert_type(p.lookup(p.input(), table), becalm.Register)
 assert_type(p.cost, becalm.Cost)
+assert_type(p.needs, becalm.program.Needs)
+name: str = input()
+becalm.keygen(name, threads=1)
+for either in (p, becalm.Program.from_bytes(p.to_bytes())):
+    print(either.cost.bootstraps, either.needs.bootstrap, either.params.name)
 q = becalm.Program("ckks_n14")
 assert_type(q, becalm.ckks.Program)
 v = q.input(level=2)
@@ -114,9 +119,12 @@ def test_the_examples_of_all_pages_and_calls_of_users_are_typed(cache, tmp_path)
     wrong.write_text(
         'import becalm\nsecret, server = becalm.keygen("ckks_n14")\nserver.gate("and", 1, 2)\n'
         "becalm.uint(8).sort()\n"
+        'becalm.keygen("tfhe_2_2", rotations=[1])\nbecalm.keygen("ckks_n14", bits=4)\n'
+        'becalm.Program("tfhe_2_2", slots=4)\n'
     )
     found = mypy(cache, tmp_path, wrong)
     assert found.stdout.count("attr-defined") == 2, found.stdout
+    assert found.stdout.count("[call-overload]") == 3, found.stdout
 
 
 def test_the_package_itself_is_typed(cache, tmp_path):

@@ -210,8 +210,8 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
 
     Parameters
     ----------
-    name
-        A parameter set of CKKS, or `"ckks"` for the standard one.
+    params
+        A parameter set of CKKS or its name; `"ckks"` is the standard one.
     slots
         Values in a vector, a power of two; by default all that fit.
     bootstrap
@@ -248,7 +248,7 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
 
     def __new__(
         cls,
-        name: CkksName | str | _native.CkksProgram = "ckks",
+        params: CkksName | str | Params | _native.CkksProgram = "ckks",
         *,
         slots: int | None = None,
         bootstrap: str = "medium",
@@ -259,16 +259,17 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
 
     def __init__(
         self,
-        name: CkksName | str | _native.CkksProgram = "ckks",
+        params: CkksName | str | Params | _native.CkksProgram = "ckks",
         *,
         slots: int | None = None,
         bootstrap: str = "medium",
         auto: bool = False,
     ) -> None:
-        if not isinstance(name, _native.CkksProgram):
-            standard = _native.CkksPlan.set_for([], None) if name == "ckks" else str(name)
-            name = _native.CkksProgram(standard)
-        self._native: _native.CkksProgram = name
+        if not isinstance(params, _native.CkksProgram):
+            name = params.name if isinstance(params, Params) else str(params)
+            standard = _native.CkksPlan.set_for([], None) if name == "ckks" else name
+            params = _native.CkksProgram(standard)
+        self._native: _native.CkksProgram = params
         inputs = self._native.inputs
         known = inputs and slots is None
         self._slots = inputs[0][2] if known else slots_of("program", slots, self._native.params)

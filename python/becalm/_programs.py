@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 from becalm import _html, _native, _values
 from becalm._called import called
 from becalm._names import CkksName
+from becalm.errors import BadInput
 
 if TYPE_CHECKING:
+    from becalm._ckks_program import Cost as CkksCost
+    from becalm._ckks_program import Needs as CkksNeeds
     from becalm._ckks_program import Program as CkksProgram
+    from becalm._native import Params
+    from becalm._registers import Cost, Needs
+    from becalm._sets import Params as CkksParams
     from becalm.program import TfheProgram
 
 
@@ -18,7 +24,7 @@ class Program(_html.Shown):
     """Instructions for one parameter set, recorded one by one and run at once by `Server.run`.
 
     The name of a set of CKKS gives a `becalm.ckks.Program`, of which the registers are vectors.
-    Both have `input`, `output`, `cost`, `save`, `to_bytes` and `from_bytes`.
+    Both have `params`, `input`, `output`, `cost`, `needs`, `save`, `to_bytes` and `from_bytes`.
 
     Parameters
     ----------
@@ -26,6 +32,11 @@ class Program(_html.Shown):
         A parameter set or its name.
     **options
         Those of `becalm.ckks.Program`.
+
+    Raises
+    ------
+    BadInput
+        For options of the other scheme.
 
     Examples
     --------
@@ -58,8 +69,26 @@ class Program(_html.Shown):
     @overload
     def __new__(cls, params: Any = ...) -> TfheProgram: ...
     def __new__(cls, params: Any = "tfhe_2_2", **options: Any) -> Any:
-        scheme = _native.scheme_of(params) if isinstance(params, str) else "tfhe"
-        return object.__new__(Program._schemes[scheme])
+        name = getattr(params, "name", params)
+        scheme = _native.scheme_of(name) if isinstance(name, str) else "tfhe"
+        found = Program._schemes[scheme]
+        unknown = [name for name in options if name not in ("slots", "bootstrap", "auto")]
+        if unknown:
+            # The words of Python: no scheme has these arguments.
+            raise TypeError(f"Program() got an unexpected keyword argument {unknown[0]!r}")
+        if scheme == "tfhe" and options:
+            remedy = 'they go with Program("ckks")'
+            raise BadInput("program", "arguments of TFHE", ", ".join(options), remedy)
+        return object.__new__(found)
+
+    if TYPE_CHECKING:
+
+        @property
+        def params(self) -> Params | CkksParams: ...
+        @property
+        def cost(self) -> Cost | CkksCost: ...
+        @property
+        def needs(self) -> Needs | CkksNeeds: ...
 
     @property
     def inputs(self) -> int:

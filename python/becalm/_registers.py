@@ -65,6 +65,36 @@ class Cost(_html.Shown):
         )
 
 
+@dataclass(frozen=True)
+class Needs(_html.Shown):
+    """The keys that a program needs. Every server has the first two; keys between slots are extra.
+
+    Examples
+    --------
+    >>> p = becalm.Program("toy_2_2")
+    >>> p.output(p.input() + 1)
+    >>> p.needs.bootstrap
+    False
+    """
+
+    #: Whether it needs the key of bootstraps.
+    bootstrap: bool
+    #: Whether it needs the key of key switches.
+    key_switch: bool
+    #: Whether it needs `SecretKey.pack_key`, which packs ciphertexts behind a common mask.
+    pack: bool
+    #: Numbers of the private maps between slots, in the order of `Server.add_key`.
+    slot_maps: list[int]
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        return "becalm.program.Needs", [
+            ("bootstraps", "yes" if self.bootstrap else "no"),
+            ("key switches", "yes" if self.key_switch else "no"),
+            ("packing", "yes" if self.pack else "no"),
+            ("maps between slots", ", ".join(map(str, self.slot_maps)) or "none"),
+        ]
+
+
 class Table(_html.Shown):
     """A lookup table for one parameter set, made once and used often.
 

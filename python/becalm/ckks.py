@@ -378,7 +378,7 @@ def load_server(
     if not budget:
         return Server(plan, context, keys, 0)
     try:
-        matrices, ready = keys.shares(plan.programs, budget)
+        matrices, ready = keys.divided(plan.programs, budget)
     except OutOfMemory as e:
         remedy = 'allow more memory, "low", or keys of bootstrap="small" or of more stages'
         raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None

@@ -75,7 +75,16 @@ def keygen(
     progress: Progress = None,
 ) -> Keys: ...
 @overload
-def keygen(params: str, **more: Any) -> Any: ...
+def keygen(
+    params: str,
+    *,
+    slots: int | None = None,
+    allow_insecure: bool = False,
+    backend: str = "auto",
+    device: str | None = None,
+    threads: int = 0,
+    progress: Progress = None,
+) -> Any: ...
 @called("keygen")
 def keygen(
     params: Any = None,

@@ -10,14 +10,14 @@ from becalm import _native, _public, _values
 from becalm._called import called
 from becalm._native import Params
 from becalm._programs import Program
-from becalm._registers import Cost, Register, Table, integer
+from becalm._registers import Cost, Needs, Register, Table, integer
 from becalm._values import TableSource, counted
 from becalm.errors import BadInput
 
 if TYPE_CHECKING:
     pass
 
-__all__ = ["Cost", "Program", "Register", "Table", "TfheProgram"]
+__all__ = ["Cost", "Needs", "Program", "Register", "Table", "TfheProgram"]
 __dir__ = _public.names(__all__)
 
 
@@ -51,6 +51,11 @@ class TfheProgram(Program, scheme="tfhe"):
     def cost(self) -> Cost:
         """The cost of the program on one lane."""
         return Cost(**self._native.cost())
+
+    @property
+    def needs(self) -> Needs:
+        """The keys that it needs."""
+        return Needs(*self._native.needs())
 
     def input(self, *, message: int | None = None, below: int | None = None) -> Register:
         """A new argument of the program.

@@ -65,7 +65,7 @@ struct Bench {
 pub fn run(
     app: &str,
     params: &TfheParams,
-    (cpu, machine): &(Cpu, Box<dyn Backend>),
+    (cpu, machine): &(Cpu, Arc<dyn Backend>),
     allow_insecure: bool,
     json: bool,
 ) -> Result<()> {

@@ -10,7 +10,7 @@ use crate::status::usage;
 use anyhow::{Context, Result, bail};
 use becalm::Error;
 use becalm::backend::processor::{Machine, Report, Unit};
-use becalm::backend::{Evaluator, Processor, Runs, Tfhe, by_name};
+use becalm::backend::{Cpu, Evaluator, Processor, Runs, Tfhe, by_name};
 use becalm::cipher::file::Limits;
 use becalm::cipher::{Ciphertext, Encoding, SecretKey};
 use becalm::params::TfheParams;
@@ -474,7 +474,7 @@ fn bits(ports: &[Port], values: &[String]) -> Result<Vec<u64>> {
 fn evaluate(args: &RunArgs) -> Result<()> {
     args.processor.require(args.backend == "processor")?;
     // All checks come before the circuit is compiled and keys are made, which take long.
-    let backend = by_name(&args.backend)?;
+    let backend = by_name(&args.backend, &Cpu::new(0)?)?;
     let (circuit, compiled) = compile(&args.circuit, Some(&args.backend))?;
     let params = compiled.program.params();
     params.require_secure(args.allow_insecure)?;

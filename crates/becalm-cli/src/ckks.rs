@@ -8,7 +8,7 @@ use crate::report::{self, counted, facts, median, megabytes, peak_memory, table}
 use crate::signals::unless_stopped;
 use anyhow::{Result, bail};
 use becalm::Error;
-use becalm::backend::{Backend, Ckks, CkksSetup, Cpu, Evaluator, Prepared, for_ckks};
+use becalm::backend::{Backend, Ckks, CkksSetup, Cpu, Evaluator, Prepared, for_params};
 use becalm::bootstrap::ckks::{KeyPlan, Offer, said, set_for};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
 use becalm::ckks::{Context, Needs};
@@ -87,7 +87,7 @@ pub fn run(
         report::print(why)?;
     }
     let cpu = Cpu::new(on.threads)?;
-    let machine = for_ckks(on.backend, &cpu, params)?;
+    let machine = for_params::<Ckks>(on.backend, &cpu, params)?;
     let full = full && name.is_none();
     let made = cpu
         .install(|| bootstrapped(&plan, &job, machine.as_ref(), 1, json))

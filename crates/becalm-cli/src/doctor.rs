@@ -126,7 +126,7 @@ fn checks() -> Result<Vec<Check>> {
 fn bootstraps_right(params: &TfheParams, level: Level) -> becalm::Result<bool> {
     let p = params.plaintext_modulus();
     let secret = SecretKey::generate(params, true)?;
-    let evaluator = Evaluator::new(&Cpu::with_level(0, level)?, &secret.evaluation_key()?)?;
+    let evaluator = Evaluator::new(&Cpu::with_instructions(0, level)?, &secret.evaluation_key()?)?;
     let values: Vec<u64> = (0..p).collect();
     let table = Table::from_fn(params, |m| p - 1 - m)?;
     let results = secret.decrypt(&evaluator.bootstrap(&secret.encrypt(&values)?, &table)?)?;

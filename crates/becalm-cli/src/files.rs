@@ -1,18 +1,16 @@
-//! `becalm keygen | encrypt | eval | decrypt | inspect`: the same job in separate steps, with files between them.
+//! `becalm keygen | encrypt | eval | decrypt`: the same job in separate steps, with files between them. What runs here is TFHE.
 
 use crate::output::{Force, read};
-use crate::programs;
 use crate::report::{self, Given, counted, facts, megabytes};
 use crate::status::usage;
 use anyhow::Result;
-use becalm::backend::{self, Evaluator, TfheSetup, by_name};
-use becalm::cipher::file::{self, Kind, Limits, Trust};
+use becalm::backend::{Cpu, Evaluator, Tfhe, TfheSetup, for_params};
+use becalm::cipher::file::{Kind, Limits, Trust};
 use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey, SlotKey, SlotKeyKind};
 use becalm::params::TfheParams;
-use becalm::program::rlwe::CkksProgram;
 use becalm::program::{Program, Reg};
 use becalm::tfhe::Table;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -117,35 +115,35 @@ pub struct EncryptArgs {
 pub struct EvalArgs {
     /// The evaluation key; for CKKS the evaluation keys of a server.
     #[arg(long, default_value = "evaluation.becalm")]
-    evaluation: PathBuf,
+    pub(crate) evaluation: PathBuf,
     /// A lookup table, one entry for each value; with slots also one table after another, one for each slot. Packed integers are looked
     /// up in one table after another, each with an output of its own.
     #[arg(long, value_delimiter = ',', value_parser = report::value, allow_hyphen_values = true)]
-    table: Vec<u64>,
+    pub(crate) table: Vec<u64>,
     /// A program of TFHE or CKKS instead of a table.
     #[arg(long, conflicts_with = "table")]
-    program: Option<PathBuf>,
+    pub(crate) program: Option<PathBuf>,
     /// Keys between the slots of a common-mask set: with a program in the order in which it names its maps; without one each
     /// is applied, in this order, before the table if there is one.
     #[arg(long = "slot-key")]
-    slot_keys: Vec<PathBuf>,
+    pub(crate) slot_keys: Vec<PathBuf>,
     /// The machine that computes.
     #[arg(long, default_value = "auto")]
-    backend: String,
+    pub(crate) backend: String,
     /// Ciphertexts, one file for each input. A file of TFHE holds all lanes. A program of CKKS runs on several lanes if you give
     /// the files of the first lane, then those of the second, and so on.
     #[arg(required = true)]
-    inputs: Vec<PathBuf>,
+    pub(crate) inputs: Vec<PathBuf>,
     /// Where the results go, one file for each output; for several lanes of CKKS those of the first lane come first.
     #[arg(short, long, required = true)]
-    out: Vec<PathBuf>,
+    pub(crate) out: Vec<PathBuf>,
     #[command(flatten)]
-    force: Force,
+    pub(crate) force: Force,
     #[command(flatten)]
-    trust: TrustArgs,
+    pub(crate) trust: TrustArgs,
     /// Report as JSON.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 #[derive(clap::Args)]
@@ -160,15 +158,6 @@ pub struct DecryptArgs {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) trust: TrustArgs,
-}
-
-#[derive(clap::Args)]
-pub struct InspectArgs {
-    /// Any file of becalm.
-    input: PathBuf,
-    /// Report as JSON.
-    #[arg(long)]
-    json: bool,
 }
 
 /// Makes both keys.
@@ -240,12 +229,7 @@ fn slot_keys<'a>(args: &'a KeygenArgs, secret: &SecretKey) -> Result<Vec<(&'a Pa
 
 /// Refuses to write ciphertexts over a key, even where `--force` is given, and over another file unless it is.
 pub(crate) fn require_place(path: &Path, force: Force) -> Result<()> {
-    let is_key = |found: file::Description| {
-        matches!(found.kind, Kind::SecretKey | Kind::EvaluationKey | Kind::SlotKey)
-    };
-    let of_ckks = ["becalm.rlwe", "becalm.ckks_program", "becalm.ckks_partial_decryption"];
-    let is_key_of_ckks = programs::kind(path).is_some_and(|kind| !of_ckks.contains(&kind));
-    if is_key_of_ckks || path.exists() && file::inspect(path).is_ok_and(is_key) {
+    if Kind::of(path).is_ok_and(Kind::is_key) {
         return Err(crate::output::holds_a_key(path));
     }
     force.require_files([path])
@@ -253,7 +237,6 @@ pub(crate) fn require_place(path: &Path, force: Force) -> Result<()> {
 
 /// Encrypts values.
 pub fn encrypt(args: &EncryptArgs) -> Result<()> {
-    require_place(&args.out, args.force)?;
     let secret = read(&args.secret, |path| SecretKey::load(path, args.trust.trust()))?;
     if args.vector || args.level.is_some() || args.slots.is_some() {
         let key = args.secret.display();
@@ -284,20 +267,13 @@ pub fn encrypt(args: &EncryptArgs) -> Result<()> {
 
 /// Bootstraps through a table, or runs a program.
 pub fn eval(args: &EvalArgs) -> Result<()> {
-    if let Some(path) = args.out.iter().find(|out| args.inputs.contains(out)) {
-        usage!("{} is an input; choose another name for the result", path.display());
-    }
-    args.out.iter().try_for_each(|path| require_place(path, args.force))?;
-    if let Some(job) = of_ckks(args)? {
-        return programs::eval(&job);
-    }
     if args.program.is_none() && args.table.is_empty() && args.slot_keys.is_empty() {
         usage!("nothing to do: give --table, --program or --slot-key");
     }
     let load = |path: &PathBuf| read(path, |path| Program::load(path, args.trust.trust()));
     let program = args.program.as_ref().map(load).transpose()?;
     let mut keys = read(&args.evaluation, |path| EvaluationKey::load(path, args.trust.trust()))?;
-    backend::require(&args.backend, keys.params())?;
+    let backend = for_params::<Tfhe>(&args.backend, &Cpu::new(0)?, keys.params())?;
     let mut between = vec![];
     for path in &args.slot_keys {
         let key = read(path, |path| SlotKey::load(path, args.trust.trust()))?;
@@ -316,7 +292,6 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
         let remedy = "name one file for each output of the program";
         return Err(becalm::Error::bad_input("eval", wanted, got, remedy).into());
     }
-    let backend = by_name(&args.backend)?;
     let evaluator = Evaluator::new(backend.as_ref(), TfheSetup::new(&keys, &program.needs()))?;
     let inputs: Vec<Ciphertext> = inputs.into_iter().map(Into::into).collect();
     let bar = report::bar("bootstraps", 1);
@@ -339,35 +314,6 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
         }
     }
     if args.json { report::json(&rows) } else { Ok(()) }
-}
-
-/// The job of CKKS: of a program in a file, or of tables; none for one of TFHE.
-fn of_ckks(args: &EvalArgs) -> Result<Option<programs::Job<'_>>> {
-    let (of, wanted) = match &args.program {
-        Some(path) => (path, "becalm.ckks_program"),
-        None => (&args.evaluation, "becalm.ckks_evaluation_keys"),
-    };
-    if programs::kind(of) != Some(wanted) {
-        return Ok(None);
-    }
-    if !args.slot_keys.is_empty() {
-        usage!("{} is of CKKS; leave --slot-key out", of.display());
-    }
-    let program = match &args.program {
-        Some(path) => read(path, |path| CkksProgram::load(path, args.trust.trust()))?,
-        None if args.table.is_empty() => usage!("nothing to do: give --table or --program"),
-        None => programs::tables(&args.evaluation, &args.inputs, &args.table)?,
-    };
-    Ok(Some(programs::Job {
-        program,
-        keys: &args.evaluation,
-        backend: &args.backend,
-        inputs: &args.inputs,
-        out: &args.out,
-        force: args.force,
-        trust: args.trust.trust(),
-        json: args.json,
-    }))
 }
 
 /// The keys between slots that were named, one after the other, then the table.
@@ -423,130 +369,4 @@ pub fn decrypt(args: &DecryptArgs) -> Result<()> {
         return report::json(&values);
     }
     report::print(&values.iter().map(u64::to_string).collect::<Vec<_>>().join(","))
-}
-
-/// The program of a file, recorded again as it would be to run; none of a file that is not whole or of an unknown set, whose header is
-/// described all the same. It is not a key, so toys may be described too.
-fn described(found: &becalm::ckks::Description, path: &Path) -> Result<Option<CkksProgram>> {
-    let whole = found.whole_bytes.is_none_or(|whole| whole == found.bytes);
-    let wanted = found.kind == "becalm.ckks_program" && whole && found.in_table;
-    let trust = Trust { allow_insecure: true, ..Trust::default() };
-    wanted.then(|| read(path, |path| CkksProgram::load(path, trust))).transpose()
-}
-
-/// Describes the contents of a file.
-pub fn inspect(args: &InspectArgs) -> Result<()> {
-    if args.input.is_file()
-        && let Some(found) = read(&args.input, becalm::ckks::inspect)?
-    {
-        let program = described(&found, &args.input)?;
-        return describe_ckks(&found, program.as_ref(), args.json);
-    }
-    let found = read(&args.input, file::inspect)?;
-    if args.json {
-        let tensors: Vec<Value> = found
-            .tensors
-            .iter()
-            .map(
-                |t| json!({ "name": t.name, "dtype": t.dtype, "shape": t.shape, "bytes": t.bytes }),
-            )
-            .collect();
-        return report::json(&json!({
-            "kind": found.kind.name(), "version": found.version, "bytes": found.bytes,
-            "params": found.params.name, "in_table": found.in_table,
-            "key": found.key.map(|k| k.to_string()), "role": found.role, "encoding": found.encoding,
-            "range": found.range, "noise_variance": found.noise, "tensors": tensors,
-            "does": found.slots.map(|kind| kind.to_string()),
-        }));
-    }
-    let known = if found.in_table { "" } else { " (not a set of this version)" };
-    let mut rows = vec![
-        (
-            "holds",
-            format!(
-                "{}, version {}, {}",
-                found.kind.name(),
-                found.version,
-                megabytes(found.bytes as usize)
-            ),
-        ),
-        ("parameter set", format!("{}{known}", found.params.name)),
-    ];
-    rows.extend(found.key.map(|k| ("key id", k.to_string())));
-    rows.extend(found.role.map(|r| ("under", format!("the {r:?} key").to_lowercase())));
-    rows.extend(found.slots.map(|kind| ("does", kind.to_string())));
-    rows.extend(found.encoding.map(|e| {
-        let padding = if e.padding { " below a padding bit" } else { "" };
-        ("encoding", format!("{} values{padding}", e.values))
-    }));
-    rows.extend(found.range.map(|(a, b)| ("messages", format!("{a} to {b}"))));
-    rows.extend(found.noise.map(|v| ("noise", format!("2^{:.2} of the torus", v.sqrt().log2()))));
-    rows.push(("checked", "its form; the checksum is verified when the file is used".into()));
-    for t in &found.tensors {
-        rows.push((
-            "tensor",
-            format!("{} {:?} {}, {}", t.name, t.shape, t.dtype, megabytes(t.bytes as usize)),
-        ));
-    }
-    report::print(&facts(&rows))
-}
-
-/// Describes a file of CKKS.
-fn describe_ckks(
-    found: &becalm::ckks::Description,
-    program: Option<&CkksProgram>,
-    json: bool,
-) -> Result<()> {
-    if json {
-        return report::json(&json!({
-            "kind": found.kind, "bytes": found.bytes, "whole_bytes": found.whole_bytes,
-            "note": found.note, "params": found.params,
-            "in_table": found.in_table, "key": found.key.map(|k| k.to_string()), "level": found.level,
-            "scale": found.scale, "slots": found.slots, "error": found.error,
-            "integers": found.integers.map(|own| own.count), "bits": found.integers.map(|own| own.bits),
-            "values": found.values, "party": found.party, "parties": found.parties,
-            "threshold": found.threshold, "quorum": found.quorum, "keys": found.switches, "program": program.map(programs::value),
-        }));
-    }
-    let known = if found.in_table { "" } else { " (not a set of this version)" };
-    let mut rows = vec![
-        ("holds", format!("{}, {}", found.kind, megabytes(found.bytes as usize))),
-        ("parameter set", format!("{}{known}", found.params)),
-    ];
-    rows.extend(found.key.map(|k| ("key id", k.to_string())));
-    if let (Some(party), Some(all), Some(t)) = (found.party, found.parties, found.threshold) {
-        rows.push(("share", format!("of party {party} of {all}, of whom {t} decrypt together")));
-    }
-    if let (Some(party), Some(quorum)) = (found.party, &found.quorum) {
-        rows.push(("part", format!("of party {party}; the quorum is {quorum:?}")));
-    }
-    rows.extend(found.level.map(|l| ("level", l.to_string())));
-    let of = found.values.as_ref().map(|kind| format!(", {kind}")).unwrap_or_default();
-    rows.extend(found.integers.map(|i| ("integers", format!("{} of {} bits", i.count, i.bits))));
-    let slots = found.slots.filter(|_| found.integers.is_none());
-    rows.extend(slots.map(|n| ("values", format!("{n}{of}"))));
-    rows.extend(found.scale.map(|s| ("scale", format!("2^{:.2}", s.log2()))));
-    rows.extend(found.error.map(|e| ("error", format!("2^{:.2}", e.log2()))));
-    rows.extend(
-        found.switches.iter().map(|(what, level)| ("key", format!("{what}, up to level {level}"))),
-    );
-    rows.extend(program.iter().flat_map(|program| programs::rows(program)));
-    if !found.note.is_empty() {
-        // Whoever wrote the file wrote this.
-        let shown = found.note.chars().map(|c| if c.is_control() { ' ' } else { c });
-        rows.push(("note", shown.collect()));
-    }
-    if let Some(whole) = found.whole_bytes.filter(|whole| *whole != found.bytes) {
-        let (bytes, off) = (found.bytes, whole.abs_diff(found.bytes));
-        let what = if whole > bytes { "are missing" } else { "are too many" };
-        let text =
-            format!("NOT WHOLE: {whole} bytes wanted, {bytes} there, {off} {what}; copy it again");
-        rows.push(("length", text));
-    }
-    let checked = match program {
-        Some(_) => "all of it: the program was recorded again",
-        None => "its form; all else is checked when the file is used",
-    };
-    rows.push(("checked", checked.into()));
-    report::print(&facts(&rows))
 }

@@ -1,8 +1,8 @@
 //! `becalm function`: functions of real numbers for CKKS, by name, and programs that compute them.
 
 use crate::files::require_place;
+use crate::inspect;
 use crate::output::{Force, read};
-use crate::programs;
 use crate::report::{self, counted, facts, table};
 use crate::status::usage;
 use anyhow::Result;
@@ -116,17 +116,7 @@ fn plan(args: &Args) -> Result<KeyPlan> {
         let params = CkksParams::named(args.params.as_deref().unwrap_or(USUAL_CKKS))?;
         return Ok(KeyPlan::new(params, &Wish { slots: args.slots, ..Wish::default() })?);
     };
-    match read(path, becalm::ckks::inspect)? {
-        Some(found) if found.kind == "becalm.ckks_evaluation_keys" => {
-            let wish = read(path, |_| Wish::noted(&found.note))?;
-            Ok(KeyPlan::new(CkksParams::named(&found.params)?, &wish)?)
-        }
-        found => {
-            let got = found.map_or("another file", |found| found.kind);
-            let (wanted, got) = ("evaluation keys of CKKS", format!("{}, {got}", path.display()));
-            Err(Error::bad_file("load", wanted, got, "name the keys that the server has").into())
-        }
-    }
+    read(path, KeyPlan::noted)
 }
 
 /// The program of a function on real vectors.
@@ -194,7 +184,7 @@ fn tell(args: &Args, f: &Function, program: Option<&CkksProgram>) -> Result<()> 
             "name": f.name(), "vectors": f.arguments(), "domain": f.domain(), "gap": f.gap(),
             "error": f.error(), "levels": f.levels(), "products": f.products(), "size": f.period(),
             "rotations": f.rotations(f.period()),
-            "params": program.map(|p| p.params().name), "program": program.map(programs::value),
+            "params": program.map(|p| p.params().name), "program": program.map(inspect::program_value),
             "out": args.out,
         }));
     }
@@ -215,7 +205,7 @@ fn tell(args: &Args, f: &Function, program: Option<&CkksProgram>) -> Result<()> 
     }
     if let Some(program) = program {
         rows.push(("parameter set", program.params().name.into()));
-        rows.extend(programs::rows(program));
+        rows.extend(inspect::program_rows(program));
     }
     rows.extend(args.out.iter().map(|out| ("program", out.display().to_string())));
     report::print(&facts(&rows))

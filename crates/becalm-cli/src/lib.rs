@@ -13,6 +13,7 @@ mod files;
 mod function;
 pub mod gpu;
 mod help;
+mod inspect;
 mod job;
 mod levelled;
 mod noise;
@@ -33,8 +34,11 @@ mod tables;
 mod threshold;
 mod vectors;
 
+use becalm::cipher::file::Kind;
 use clap::{ArgAction, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use status::usage;
 use std::ffi::OsString;
+use std::path::Path;
 
 /// Bootstrapping of fully homomorphic encryption.
 #[derive(Parser)]
@@ -74,7 +78,7 @@ enum Verb {
     /// Boolean circuits on encrypted bits: compile them, run them, print their cost.
     Circuit(circuit::Args),
     /// Describe the contents of a file, without its secrets.
-    Inspect(files::InspectArgs),
+    Inspect(inspect::Args),
     /// Measure this machine.
     Bench(bench::Args),
     /// Describe this machine and check its arithmetic.
@@ -108,6 +112,38 @@ fn keygen(args: &files::KeygenArgs) -> anyhow::Result<()> {
     }
 }
 
+/// Whether a file is of CKKS: the half of the command that a verb takes.
+fn of_ckks(path: &Path) -> anyhow::Result<bool> {
+    Ok(output::read(path, Kind::of)?.of_ckks())
+}
+
+fn encrypt(args: &files::EncryptArgs) -> anyhow::Result<()> {
+    files::require_place(&args.out, args.force)?;
+    match of_ckks(&args.secret)? {
+        _ if args.packed => packed::encrypt(args),
+        true => vectors::encrypt(args),
+        false => files::encrypt(args),
+    }
+}
+
+fn eval(args: &files::EvalArgs) -> anyhow::Result<()> {
+    if let Some(path) = args.out.iter().find(|out| args.inputs.contains(out)) {
+        usage!("{} is an input; choose another name for the result", path.display());
+    }
+    args.out.iter().try_for_each(|path| files::require_place(path, args.force))?;
+    match of_ckks(args.program.as_ref().unwrap_or(&args.evaluation))? {
+        true => programs::eval(args),
+        false => files::eval(args),
+    }
+}
+
+fn decrypt(args: &files::DecryptArgs) -> anyhow::Result<()> {
+    match of_ckks(&args.input)? {
+        true => packed::decrypt(args),
+        false => files::decrypt(args),
+    }
+}
+
 /// Runs the command with the given arguments (the first is its name), and returns its exit status, which `--help` lists.
 pub fn main_with<I, T>(args: I) -> u8
 where
@@ -137,20 +173,15 @@ where
         Verb::Estimate(a) => estimate::run(&a),
         Verb::Noise(a) => noise::run(&a),
         Verb::Keygen(a) => keygen(&a),
-        Verb::Encrypt(a) if a.packed => packed::encrypt(&a),
-        Verb::Encrypt(a) if programs::kind(&a.secret) == Some("becalm.ckks_secret_key") => {
-            vectors::encrypt(&a)
-        }
-        Verb::Encrypt(a) => files::encrypt(&a),
-        Verb::Eval(a) => files::eval(&a),
+        Verb::Encrypt(a) => encrypt(&a),
+        Verb::Eval(a) => eval(&a),
         Verb::Function(a) => function::run(&a),
         Verb::Job(a) => job::run(&a),
-        Verb::Decrypt(a) if programs::kind(&a.input) == Some("becalm.rlwe") => packed::decrypt(&a),
         Verb::Serve(a) => serve::run(&a),
-        Verb::Decrypt(a) => files::decrypt(&a),
+        Verb::Decrypt(a) => decrypt(&a),
         Verb::Threshold(a) => threshold::run(&a),
         Verb::Circuit(a) => circuit::run(&a),
-        Verb::Inspect(a) => files::inspect(&a),
+        Verb::Inspect(a) => inspect::run(&a),
         Verb::Bench(a) => bench::run(&a),
         Verb::Doctor(a) => doctor::run(&a),
         Verb::Licences(a) => help::licences(&a),

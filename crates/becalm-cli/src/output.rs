@@ -118,7 +118,7 @@ pub(crate) fn read<'a, T>(
     load: impl FnOnce(&'a Path) -> becalm::Result<T>,
 ) -> Result<T> {
     load(path).map_err(|e| {
-        let said = e.names(path);
+        let said = e.detail().names_file;
         let e = anyhow::Error::from(e);
         if said { e } else { e.context(path.display().to_string()) }
     })

@@ -1,12 +1,12 @@
 //! Packed integers of CKKS: `becalm encrypt | decrypt` with files between them, and `becalm run` of a set with tables.
 
 use crate::ckks::{On, keys as make_keys, prepared, timed};
-use crate::files::{DecryptArgs, EncryptArgs, require_place};
+use crate::files::{DecryptArgs, EncryptArgs};
 use crate::output::read;
 use crate::report::{self, Given, counted, facts, median, megabytes, milliseconds, peak_memory};
 use crate::threshold::{self, SECRET, context_of};
 use anyhow::{Result, bail};
-use becalm::backend::{Backend, CkksSetup, Cpu, Evaluator, for_ckks};
+use becalm::backend::{Backend, Ckks, CkksSetup, Cpu, Evaluator, for_params};
 use becalm::bootstrap::ckks::{KeyPlan, Wish};
 use becalm::cipher::KeyForm;
 use becalm::ckks::Context;
@@ -31,7 +31,6 @@ pub(crate) fn bits_of(params: &CkksParams) -> u32 {
 
 /// Encrypts packed integers.
 pub fn encrypt(args: &EncryptArgs) -> Result<()> {
-    require_place(&args.out, args.force)?;
     let context = context_of(&args.secret, SECRET, &args.trust)?;
     let secret = read(&args.secret, |path| context.load_secret_key(path, args.trust.trust()))?;
     let bits = args.bits.unwrap_or_else(|| bits_of(context.params()).max(1));
@@ -81,7 +80,7 @@ pub fn run(
     let program = Arc::new(plan.tables(bits, std::slice::from_ref(&entries))?);
     require_memory("run", plan.price()?.peak())?;
     let cpu = Cpu::new(on.threads)?;
-    let machine = for_ckks(on.backend, &cpu, params)?;
+    let machine = for_params::<Ckks>(on.backend, &cpu, params)?;
     let made = cpu.install(|| looked_up(&plan, &program, machine.as_ref(), &values))?;
     let wanted: Vec<u64> = values.iter().map(|v| entries[*v as usize]).collect();
     let wrong = made.results.iter().zip(&wanted).filter(|(a, b)| a != b).count();

@@ -1,19 +1,19 @@
-//! Programs of CKKS in files: `becalm eval` runs them, and `becalm inspect` shows their cost.
+//! Programs of CKKS in files, as `becalm eval` runs them.
 
 use crate::ckks::prepared;
+use crate::files::EvalArgs;
 use crate::output::{Force, read};
 use crate::report::{self, counted, megabytes};
 use crate::signals::unless_stopped;
-use anyhow::{Result, bail};
+use crate::status::usage;
+use anyhow::Result;
 use becalm::Error;
-use becalm::backend::{Backend, CkksSetup, Cpu, Evaluator, for_ckks};
-use becalm::bootstrap::ckks::{KeyPlan, Wish};
-use becalm::cipher::file::{Part, Trust};
+use becalm::backend::{Backend, Ckks, CkksSetup, Cpu, Evaluator, for_params};
+use becalm::bootstrap::ckks::KeyPlan;
+use becalm::cipher::file::{Part, Trust, inspect};
 use becalm::cipher::{Integers, KeyForm, Rlwe};
 use becalm::ckks::Context;
-use becalm::params::CkksParams;
-use becalm::program::Reg;
-use becalm::program::rlwe::{CkksProgram, RlweInfo};
+use becalm::program::rlwe::CkksProgram;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -33,14 +33,32 @@ pub struct Job<'a> {
     pub json: bool,
 }
 
-/// The kind of a file of CKKS; none for one that is not of CKKS, or not there.
-pub fn kind(path: &Path) -> Option<&'static str> {
-    let found = path.is_file().then(|| becalm::ckks::inspect(path));
-    found?.ok()?.map(|found| found.kind)
+/// Runs a program of a file, or tables, with keys of CKKS.
+pub fn eval(args: &EvalArgs) -> Result<()> {
+    if !args.slot_keys.is_empty() {
+        let of = args.program.as_ref().unwrap_or(&args.evaluation);
+        usage!("{} is of CKKS; leave --slot-key out", of.display());
+    }
+    let trust = args.trust.trust();
+    let program = match &args.program {
+        Some(path) => read(path, |path| CkksProgram::load(path, trust))?,
+        None if args.table.is_empty() => usage!("nothing to do: give --table or --program"),
+        None => tables(&args.evaluation, &args.inputs, &args.table)?,
+    };
+    on_lanes(&Job {
+        program,
+        keys: &args.evaluation,
+        backend: &args.backend,
+        inputs: &args.inputs,
+        out: &args.out,
+        force: args.force,
+        trust,
+        json: args.json,
+    })
 }
 
 /// Runs the program on every lane and writes the results, all of them or none.
-pub fn eval(job: &Job) -> Result<()> {
+pub fn on_lanes(job: &Job) -> Result<()> {
     let program = &job.program;
     let (takes, gives) = (program.inputs().len(), program.outputs().len());
     if takes == 0 || gives == 0 {
@@ -60,15 +78,14 @@ pub fn eval(job: &Job) -> Result<()> {
         let got = format!("{} named with --out", counted(job.out.len(), "file"));
         return Err(Error::bad_input("eval", wanted, got, "name one for each output").into());
     }
-    let machine = for_ckks(job.backend, &Cpu::new(0)?, program.params())?;
+    let machine = for_params::<Ckks>(job.backend, &Cpu::new(0)?, program.params())?;
     tell(job, &run(job, machine.as_ref(), &Arc::new(program.clone()), takes)?)
 }
 
 /// The program of tables for the keys of a file: one table after another, of as many entries as the integers of the inputs want.
-pub fn tables(keys: &Path, inputs: &[PathBuf], entries: &[u64]) -> Result<CkksProgram> {
-    let found = |path: &Path| read(path, becalm::ckks::inspect);
-    let integers = inputs.first().map(|path| found(path)).transpose()?.flatten();
-    let Some(Integers { bits, .. }) = integers.and_then(|found| found.integers) else {
+fn tables(keys: &Path, inputs: &[PathBuf], entries: &[u64]) -> Result<CkksProgram> {
+    let found = inputs.first().map(|path| read(path, inspect)).transpose()?;
+    let Some(Integers { bits, .. }) = found.and_then(|found| found.integers) else {
         let got = inputs.first().map_or(String::new(), |path| path.display().to_string());
         let remedy = "encrypt with --packed, or give a program instead of a table";
         return Err(Error::bad_input("eval", "packed integers", got, remedy).into());
@@ -76,9 +93,7 @@ pub fn tables(keys: &Path, inputs: &[PathBuf], entries: &[u64]) -> Result<CkksPr
     // A claim of the file, which is checked when it is loaded.
     let count = 1usize << bits.min(16);
     let all: Vec<Vec<u64>> = entries.chunks(count).map(<[u64]>::to_vec).collect();
-    let Some(found) = found(keys)? else { bail!("{} holds no keys of CKKS", keys.display()) };
-    let plan = KeyPlan::new(CkksParams::named(&found.params)?, &Wish::noted(&found.note)?)?;
-    Ok(plan.tables(bits, &all)?)
+    Ok(read(keys, KeyPlan::noted)?.tables(bits, &all)?)
 }
 
 /// The results of every lane, as files and as lines to print.
@@ -165,60 +180,4 @@ fn tell(job: &Job, results: &[Value]) -> Result<()> {
         ))?;
     }
     Ok(())
-}
-
-/// The inputs, needs and cost of a program, as rows for people.
-pub fn rows(program: &CkksProgram) -> Vec<(&'static str, String)> {
-    let (cost, needs) = (program.cost(), program.needs());
-    let info = |regs: &[Reg]| {
-        let each = regs.iter().filter_map(|r| program.info(*r));
-        let text = |x: &RlweInfo| {
-            format!("level {}, scale 2^{:.2}, {} values", x.level, x.scale.log2(), x.slots)
-        };
-        each.map(text).collect::<Vec<String>>()
-    };
-    let mut rows: Vec<(&str, String)> = vec![];
-    rows.extend(info(program.inputs()).into_iter().map(|text| ("input", text)));
-    rows.extend(info(program.outputs()).into_iter().map(|text| ("output", text)));
-    rows.push(("instructions", program.ops().len().to_string()));
-    let turns: Vec<String> = needs.rotations.keys().take(16).map(i64::to_string).collect();
-    let more = if needs.rotations.len() > turns.len() { ", …" } else { "" };
-    let by =
-        if turns.is_empty() { String::new() } else { format!(" by {}{more}", turns.join(", ")) };
-    rows.push(("needs", format!("{}{by}", counted(needs.rotations.len(), "rotation"))));
-    let levels = [
-        ("the key of products", (needs.multiply > 0).then_some(needs.multiply)),
-        ("the key of conjugation", needs.conjugate),
-        ("the keys of a bootstrap", needs.bootstrap),
-    ];
-    for (what, level) in levels {
-        rows.extend(level.map(|level| ("needs", format!("{what}, up to level {level}"))));
-    }
-    rows.push(("cost", counted(program.bootstraps(), "bootstrap")));
-    rows.push(("cost", format!("{} key switches", cost.key_switches)));
-    rows.push(("cost", format!("{} products of ciphertexts", cost.products)));
-    rows.push(("cost", format!("about {} transforms", cost.transforms)));
-    rows.push(("memory", format!("{} of ciphertexts for each lane", megabytes(cost.bytes))));
-    rows
-}
-
-/// The same as JSON.
-pub fn value(program: &CkksProgram) -> Value {
-    let (cost, needs) = (program.cost(), program.needs());
-    let info = |regs: &[Reg]| -> Vec<Value> {
-        let each = regs.iter().filter_map(|r| program.info(*r));
-        each.map(|x| json!({ "level": x.level, "scale": x.scale, "slots": x.slots })).collect()
-    };
-    json!({
-        "inputs": info(program.inputs()), "outputs": info(program.outputs()),
-        "needs": {
-            "rotations": needs.rotations.keys().collect::<Vec<_>>(), "multiply": needs.multiply,
-            "conjugate": needs.conjugate, "bootstrap": needs.bootstrap,
-        },
-        "cost": {
-            "instructions": program.ops().len(), "bootstraps": program.bootstraps(),
-            "key_switches": cost.key_switches, "products": cost.products,
-            "transforms": cost.transforms, "diagonals": cost.diagonals, "bytes_per_lane": cost.bytes,
-        },
-    })
 }

@@ -7,13 +7,14 @@ use crate::packed;
 use crate::report::{self, facts, keygen, megabytes, milliseconds, peak_memory};
 use crate::status::usage;
 use anyhow::{Result, bail};
-use becalm::backend::{Backend, Cpu, Evaluator, Tfhe, for_ckks, with_threads};
+use becalm::backend::{Backend, Ckks, Cpu, Evaluator, Tfhe, for_params};
 use becalm::cipher::{Encoding, Lwe, SecretKey};
 use becalm::params::{CkksParams, TfheParams};
 use becalm::tfhe::noise::NoiseReport;
 use becalm::tfhe::{Table, noise};
 use serde::Serialize;
 use serde_json::json;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// The name that stands for the usual CKKS set of a kind, as in Python.
@@ -93,8 +94,7 @@ pub fn run(args: &Args) -> Result<()> {
     let [tfhe, ckks] = schemes(args)?;
     if let Some(app) = &args.app {
         let params = allowed(args)?;
-        let on = machines(args)?;
-        on.1.runs::<Tfhe>()?.accepts(params)?;
+        let on = machines(args, params)?;
         return apps::run(app, params, &on, args.allow_insecure, args.json);
     }
     if let Some(params) = without_bootstrap(args).filter(|_| ckks) {
@@ -106,7 +106,7 @@ pub fn run(args: &Args) -> Result<()> {
         }
         params.require_secure(args.allow_insecure)?;
         let cpu = Cpu::new(args.threads)?;
-        let machine = for_ckks(&args.backend, &cpu, params)?;
+        let machine = for_params::<Ckks>(&args.backend, &cpu, params)?;
         return levelled::run(params, &args.ckks, &cpu, machine.as_ref(), args.json);
     }
     if let Some(params) = with_tables(args).filter(|_| ckks) {
@@ -145,12 +145,9 @@ fn with_tables(args: &Args) -> Option<&'static CkksParams> {
 }
 
 /// The threads that make keys, and the machine that computes.
-fn machines(args: &Args) -> Result<(Cpu, Box<dyn Backend>)> {
+fn machines(args: &Args, params: &TfheParams) -> Result<(Cpu, Arc<dyn Backend>)> {
     let cpu = Cpu::new(args.threads)?;
-    let machine: Box<dyn Backend> = match args.backend.as_str() {
-        "cpu" => Box::new(cpu.clone()),
-        other => with_threads(other, args.threads)?,
-    };
+    let machine = for_params::<Tfhe>(&args.backend, &cpu, params)?;
     Ok((cpu, machine))
 }
 
@@ -207,8 +204,7 @@ fn bootstraps(args: &Args, params: &TfheParams) -> Result<Report> {
     let encoding = Encoding::of(params);
     let (entries, values) = job(args, encoding)?;
     let table = Table::new(params, &entries)?;
-    let (cpu, machine) = machines(args)?;
-    machine.runs::<Tfhe>()?.accepts(params)?;
+    let (cpu, machine) = machines(args, params)?;
     if !args.json {
         announce(params)?;
     }

@@ -2,13 +2,12 @@
 
 use crate::files::{TrustArgs, require_place};
 use crate::output::{Force, read};
-use crate::programs;
 use crate::report::{self, facts};
 use crate::status::usage;
 use anyhow::Result;
 use becalm::Error;
 use becalm::cipher::Rlwe;
-use becalm::cipher::file::{Part, inspect};
+use becalm::cipher::file::{Kind, Part, inspect};
 use becalm::ckks::Context;
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
@@ -120,13 +119,13 @@ pub(crate) const SECRET: &str = "a secret key of CKKS";
 
 /// The context of the set that a file of CKKS names, which should be `wanted`.
 pub(crate) fn context_of(path: &Path, wanted: &str, trust: &TrustArgs) -> Result<Context> {
-    let Some(found) = read(path, becalm::ckks::inspect)? else {
-        return read(path, |path| {
-            let found = inspect(path)?;
-            let got = format!("{}, of the set {}", found.kind.words(), found.params.name);
+    let found = read(path, inspect)?;
+    if !found.kind.of_ckks() {
+        return read(path, |_| {
+            let got = format!("{}, of the set {}", found.kind.words(), found.params);
             Err(Error::bad_file("load", wanted, got, format!("give {wanted}")))
         });
-    };
+    }
     Ok(Context::new(CkksParams::named(&found.params)?, trust.trust().allow_insecure)?)
 }
 
@@ -149,8 +148,8 @@ fn split(args: &SplitArgs) -> Result<()> {
             usage!("{} is named twice; give each share a file of its own", path.display());
         }
         // Shares take the place of older shares where that is asked for, but of no other key.
-        match programs::kind(path) {
-            Some("becalm.ckks_key_share") => args.force.require_files([path])?,
+        match Kind::of(path) {
+            Ok(Kind::CkksKeyShare) => args.force.require_files([path])?,
             _ => require_place(path, args.force)?,
         }
     }

@@ -1,7 +1,7 @@
 //! Vectors of CKKS: `becalm keygen | encrypt` for every set of CKKS, beside the tables of [`packed`](crate::packed).
 
 use crate::ckks::keys as make_keys;
-use crate::files::{EncryptArgs, KeygenArgs, require_place};
+use crate::files::{EncryptArgs, KeygenArgs};
 use crate::output::read;
 use crate::packed::bits_of;
 use crate::report::{self, counted, facts, megabytes};
@@ -99,7 +99,6 @@ pub fn keygen(params: &'static CkksParams, args: &KeygenArgs) -> Result<()> {
 
 /// Encrypts real numbers in the slots of one ciphertext.
 pub fn encrypt(args: &EncryptArgs) -> Result<()> {
-    require_place(&args.out, args.force)?;
     if args.modulus.is_some() || args.below.is_some() || args.slot.is_some() {
         let key = args.secret.display();
         usage!("{key} is a key of CKKS; leave --modulus, --below and --slot out");

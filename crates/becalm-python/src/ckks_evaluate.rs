@@ -77,7 +77,7 @@ impl CkksKeys {
     }
 
     /// Divides `budget` bytes between the matrices of the bootstraps that may run and these keys: the bytes of each.
-    fn shares(
+    fn divided(
         &self,
         programs: Vec<PyRef<'_, CkksProgram>>,
         budget: usize,

@@ -4,9 +4,7 @@
 
 use crate::call::{detached, guarded, raise, supervised};
 use crate::ciphertext::flat;
-use becalm::backend::{
-    Backend, Ckks, CkksSetup, Cpu, Evaluator, Fallback, Info, Prepared, for_ckks,
-};
+use becalm::backend::{Backend, Ckks, Cpu, Evaluator, Fallback, Keyring, Prepared, for_params};
 use becalm::cipher::{CkksKeys, KeyForm, PackedRlwe, Rlwe};
 use becalm::ckks::Context;
 use becalm::math::buffer::or_refused;
@@ -17,53 +15,31 @@ use becalm::program::rlwe::CkksProgram as Program;
 use becalm::{Error, Progress, Result, UNWATCHED};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(crate) use becalm::backend::{MemoryBudget, Plain};
 
 /// A context, the machine that runs programs, and the threads that encrypt, decrypt and make keys.
 pub struct Machine {
     pub(crate) context: Arc<Context>,
-    backend: Arc<dyn Backend>,
+    keyring: Keyring,
     pub(crate) cpu: Cpu,
     /// Whether ciphertexts are packed when nothing computes with them.
     pub(crate) compact: bool,
-    /// Keys that are on a device, those of the last call first.
-    far: Mutex<Vec<Far>>,
-    /// The machine of the last program, and why it is not a GPU; before the first, the machine that will be tried first.
-    last: Mutex<(Info, Option<Fallback>)>,
     /// Whether the caller was told that a GPU is not used.
     told: AtomicBool,
 }
 
 impl Machine {
     fn new(context: Arc<Context>, backend: Arc<dyn Backend>, cpu: Cpu, compact: bool) -> Shared {
-        let (last, far) = (Mutex::new((backend.info(), None)), Mutex::default());
-        Arc::new(Machine {
-            context,
-            backend,
-            cpu,
-            compact,
-            far,
-            last,
-            told: AtomicBool::new(false),
-        })
-    }
-
-    fn last(&self) -> MutexGuard<'_, (Info, Option<Fallback>)> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes which machine runs programs of these keys.
-    fn note(&self, on: &Evaluator<Ckks>) {
-        *self.last() = (on.info(), on.fallback());
+        let keyring = Keyring::new(backend, &context);
+        Arc::new(Machine { context, keyring, cpu, compact, told: AtomicBool::new(false) })
     }
 
     /// Warns, once, if the CPU computed though this computer has a GPU.
     fn tell(&self, py: Python<'_>) -> PyResult<()> {
-        let fallback = self.last().1.clone();
-        match fallback {
+        match self.keyring.machine().1 {
             Some(Fallback { why, gpu: true }) if !self.told.swap(true, Ordering::Relaxed) => {
                 py.import("becalm._machine")?.call_method1("no_gpu", (why,)).map(drop)
             }
@@ -71,12 +47,6 @@ impl Machine {
         }
     }
 }
-
-/// Keys, and their evaluator on the device.
-type Far = (Arc<CkksKeys>, Arc<Evaluator<Ckks>>);
-
-/// Sets of keys that stay on a device.
-const FAR: usize = 2;
 
 pub(crate) type Shared = Arc<Machine>;
 
@@ -129,9 +99,8 @@ impl CkksContext {
         backend: &str,
     ) -> PyResult<Self> {
         supervised(py, None, |_| {
-            let params = CkksParams::named(name)?;
-            let cpu = Cpu::new(threads)?;
-            let backend = for_ckks(backend, &cpu, params)?;
+            let (params, cpu) = (CkksParams::named(name)?, Cpu::new(threads)?);
+            let backend = for_params::<Ckks>(backend, &cpu, params)?;
             let context = Arc::new(cpu.install(|| Context::new(params, allow_insecure))?);
             Ok(CkksContext(Machine::new(context, backend, cpu, compact)))
         })
@@ -141,9 +110,8 @@ impl CkksContext {
     fn again(&self, py: Python<'_>, compact: bool, backend: &str) -> PyResult<Self> {
         supervised(py, None, |_| {
             let Machine { context, cpu, .. } = &*self.0;
-            let backend = for_ckks(backend, cpu, context.params())?;
-            let (context, cpu) = (context.clone(), cpu.clone());
-            Ok(CkksContext(Machine::new(context, backend, cpu, compact)))
+            let backend = for_params::<Ckks>(backend, cpu, context.params())?;
+            Ok(CkksContext(Machine::new(context.clone(), backend, cpu.clone(), compact)))
         })
     }
 
@@ -170,14 +138,14 @@ impl CkksContext {
     /// `(name, description, batch)` of the machine of the last program; before the first, of the machine that will be tried first.
     #[getter]
     fn info(&self) -> (&'static str, String, usize) {
-        let (info, _) = &*self.0.last();
-        (info.name, info.description.clone(), info.best_batch)
+        let (info, _) = self.0.keyring.machine();
+        (info.name, info.description, info.best_batch)
     }
 
     /// Why that machine is not a GPU, and whether there is one, where `"auto"` was asked for.
     #[getter]
     fn fallback(&self) -> Option<(String, bool)> {
-        self.0.last().1.clone().map(|f| (f.why, f.gpu))
+        self.0.keyring.machine().1.map(|f| (f.why, f.gpu))
     }
 
     /// Name of the set.
@@ -241,30 +209,6 @@ impl Vector {
     }
 }
 
-/// Keys on the machine. Those on a device stay there for the next call; what needs no key takes any of the same secret key.
-fn evaluator(on: &Shared, keys: &Arc<CkksKeys>) -> Result<Arc<Evaluator<Ckks>>> {
-    let far = || on.far.lock().unwrap_or_else(PoisonError::into_inner);
-    let serves = |own: &Arc<CkksKeys>| {
-        Arc::ptr_eq(own, keys) || keys.is_empty() && own.key_id() == keys.key_id()
-    };
-    {
-        let mut far = far();
-        if let Some(at) = far.iter().position(|(own, _)| serves(own)) {
-            far[..=at].rotate_right(1);
-            return Ok(far[0].1.clone());
-        }
-    }
-    // Not within the lock: it may take seconds.
-    let opened = Evaluator::new(on.backend.as_ref(), CkksSetup::new(&on.context, keys))?;
-    let opened = Arc::new(opened);
-    if opened.is_far() {
-        let mut far = far();
-        far.insert(0, (keys.clone(), opened.clone()));
-        far.truncate(FAR);
-    }
-    Ok(opened)
-}
-
 /// A program with encoded matrices of at most a number of bytes, for any keys.
 pub(crate) fn prepared(
     on: &Shared,
@@ -272,12 +216,12 @@ pub(crate) fn prepared(
     bytes: usize,
     progress: Progress,
 ) -> Result<Prepared> {
-    Prepared::new(on.backend.as_ref(), &on.context, program, bytes, progress)
+    on.keyring.prepared(program, bytes, progress)
 }
 
 /// Refuses keys that do not suffice for a program.
 pub(crate) fn require(on: &Shared, keys: &Arc<CkksKeys>, program: &Program) -> Result<()> {
-    evaluator(on, keys)?.require(program)
+    on.keyring.evaluator(keys)?.require(program)
 }
 
 /// Refuses keys without these rotations up to `level`.
@@ -349,9 +293,8 @@ impl Call<'_> {
         let given: Vec<&Rlwe> = opened.iter().map(Arc::as_ref).collect();
         let none = || given.first().map(|x| Arc::new(CkksKeys::none(x.params(), x.key_id())));
         let keys = self.keys.cloned().or_else(none).ok_or_else(no_result)?;
-        let on = evaluator(self.on, &keys)?;
-        let made = on.run_with(ready(&on, &given)?, &given, progress)?;
-        self.on.note(&on);
+        let run = |on: &Evaluator<Ckks>| on.run_with(ready(on, &given)?, &given, progress);
+        let made = self.on.keyring.run(&keys, run)?;
         made.into_iter().map(|x| Vector::new(self.on, x)).collect()
     }
 }
@@ -374,9 +317,7 @@ pub(crate) fn run_lanes(
             results.push(kept.collect::<Result<Vec<_>>>()?);
             Ok(())
         };
-        let evaluator = evaluator(on, keys)?;
-        evaluator.run_each(ready, lanes.len(), take, give, step)?;
-        on.note(&evaluator);
+        on.keyring.run(keys, |on| on.run_each(ready, lanes.len(), take, give, step))?;
         Ok(results)
     })
 }

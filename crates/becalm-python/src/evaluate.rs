@@ -5,9 +5,10 @@ use crate::ciphertext::{Lwe, ciphertext};
 use crate::keys::EvaluationKey;
 use crate::params::Params;
 use crate::program::Program;
-use becalm::backend::{self, Backend, Cpu, with_threads};
+use becalm::backend::{self, Backend, Cpu, Tfhe, by_name, for_params};
 use becalm::math::simd::Level;
 use pyo3::prelude::*;
+use std::sync::Arc;
 
 /// An evaluation key, expanded on a machine.
 #[pyclass(frozen, module = "becalm._native")]
@@ -74,7 +75,11 @@ impl Evaluator {
 /// Refuses a machine that is not there, or does not run a parameter set; for work before it that takes long.
 #[pyfunction]
 pub fn require_machine(py: Python<'_>, name: &str, params: &Params) -> PyResult<()> {
-    supervised(py, None, |_| backend::require(name, &params.0))
+    // On a number of threads `"auto"` opens no GPU.
+    supervised(py, None, |_| {
+        for_params::<Tfhe>(name, &Cpu::new(1)?, &params.0)?.keep_open();
+        Ok(())
+    })
 }
 
 /// The names of the machines that are devices, and no simulations.
@@ -87,9 +92,9 @@ fn machine(
     name: &str,
     threads: usize,
     instructions: Option<&str>,
-) -> becalm::Result<Box<dyn Backend>> {
+) -> becalm::Result<Arc<dyn Backend>> {
     let Some(wanted) = instructions else {
-        return with_threads(name, threads);
+        return by_name(name, &Cpu::new(threads)?);
     };
-    Ok(Box::new(Cpu::with_level(threads, Level::named(wanted)?)?))
+    Ok(Arc::new(Cpu::with_instructions(threads, Level::named(wanted)?)?))
 }

@@ -4,6 +4,7 @@ use crate::call::{detached, guarded, raise, supervised};
 use crate::ciphertext::{Glwe, Lwe, bytes, file_bytes, read, words};
 use crate::params::Params;
 use crate::program::Table;
+use becalm::cipher::file::Description;
 use becalm::cipher::{self, Encoding, file};
 use becalm::ckks::Needs;
 use pyo3::prelude::*;
@@ -277,13 +278,8 @@ pub fn available_memory() -> Option<usize> {
 #[pyfunction]
 pub fn kind_of_file(path: PathBuf) -> PyResult<(&'static str, String)> {
     guarded(|| {
-        if path.is_file()
-            && let Some(found) = becalm::ckks::inspect(&path).map_err(raise)?
-        {
-            return Ok((found.kind, found.params));
-        }
         let found = file::inspect(&path).map_err(raise)?;
-        Ok((found.kind.name(), found.params.name.to_string()))
+        Ok((found.kind.name(), found.params))
     })
 }
 
@@ -299,15 +295,9 @@ pub fn kind_of_bytes(file: &[u8]) -> PyResult<(&'static str, String)> {
 /// The parameter set of a file of evaluation keys of CKKS, and the note in it.
 #[pyfunction]
 pub fn ckks_keys_of_file(path: PathBuf) -> PyResult<(String, String)> {
-    guarded(|| match becalm::ckks::inspect(&path).map_err(raise)? {
-        Some(found) if found.kind == "becalm.ckks_evaluation_keys" => {
-            Ok((found.params, found.note))
-        }
-        other => {
-            let got = other.map_or("another file", |found| found.kind);
-            let (wanted, remedy) = ("evaluation keys of CKKS", "choose what server.save wrote");
-            Err(raise(becalm::Error::bad_file("load", wanted, got, remedy)))
-        }
+    guarded(|| {
+        let found = file::inspect(&path).and_then(Description::of_ckks_keys).map_err(raise)?;
+        Ok((found.params, found.note))
     })
 }
 

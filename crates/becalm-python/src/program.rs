@@ -264,6 +264,18 @@ impl Program {
         program.ops().iter().filter(|op| op.need() == Some(program::Need::Bootstrap)).count()
     }
 
+    /// Whether it needs the keys of bootstraps, of key switches and of packing, and which maps between slots.
+    fn needs(&self) -> (bool, bool, bool, Vec<u32>) {
+        use program::Need::{Bootstrap, KeySwitch, Pack, SlotMap};
+        let needs = self.now().needs();
+        let maps = needs.iter().filter_map(|need| match need {
+            SlotMap(map) => Some(*map),
+            _ => None,
+        });
+        let has = |need| needs.contains(&need);
+        (has(Bootstrap), has(KeySwitch), has(Pack), maps.collect())
+    }
+
     /// The cost of the program on one lane.
     fn cost<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let cost = guarded(|| Ok(self.now().cost()))?;

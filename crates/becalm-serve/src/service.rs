@@ -6,7 +6,7 @@ use crate::state::{Config, State};
 use crate::store::io_error;
 use crate::transport::{Patient, Stream};
 use crate::{tls, work};
-use becalm::backend::with_threads;
+use becalm::backend::{Cpu, by_name};
 use becalm::{Error, Result};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -70,7 +70,7 @@ impl Service {
         }
         if config.workers > 0 {
             // A machine that is not there would let every job wait.
-            drop(with_threads(&config.backend, config.threads)?);
+            drop(by_name(&config.backend, &Cpu::new(config.threads)?)?);
         }
         let tls = config.tls.as_ref().map(|(chain, key)| tls::server(chain, key)).transpose()?;
         let refused = |e: &std::io::Error| io_error(&config.folder, e);

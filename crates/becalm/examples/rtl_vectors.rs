@@ -4,7 +4,7 @@
 //! Keys: n, N, T, k, level, base_log, count (records, or ciphertexts of a batch).
 
 use becalm::backend::processor::{Machine, Unit};
-use becalm::backend::{Evaluator, by_name};
+use becalm::backend::{Cpu, Evaluator, by_name};
 use becalm::bootstrap::tfhe::Shape;
 use becalm::bootstrap::tfhe::classic::sample_extract;
 use becalm::bootstrap::tfhe::ntt_rotate::NttBootstrapKey;
@@ -353,7 +353,7 @@ fn additions(
     let inputs = (0..16).map(encrypt).collect::<becalm::Result<Vec<_>>>()?;
     // Modulo p all backends agree bit for bit; the reference would take long for many.
     let many = full || side > 1;
-    let backend = by_name(if many { "cpu" } else { "reference" })?;
+    let backend = by_name(if many { "cpu" } else { "reference" }, &Cpu::new(0)?)?;
     let results = Evaluator::new(backend.as_ref(), keys)?.run(program, &inputs)?;
     let mut sums = vec![0; side];
     for (i, result) in results.iter().enumerate() {

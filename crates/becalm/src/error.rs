@@ -22,6 +22,8 @@ pub struct Detail {
     pub missing: Option<MissingKey>,
     /// Whether the CPU does what this machine does not: a front end can then name its own option for that.
     pub cpu_can: bool,
+    /// Whether the text names the file that it is about.
+    pub names_file: bool,
 }
 
 /// An evaluation key of CKKS that an operation lacks.
@@ -103,7 +105,7 @@ macro_rules! constructors {
             $($(#[$doc])*
             pub fn $name(op: impl Into<Cow<'static, str>>, wanted: impl Into<String>, got: impl Into<String>, remedy: impl Into<String>) -> Self {
                 let (op, wanted, got, remedy) = (op.into(), wanted.into(), got.into(), remedy.into());
-                Error::$variant(Box::new(Detail { op, wanted, got, remedy, missing: None, cpu_can: false }))
+                Error::$variant(Box::new(Detail { op, wanted, got, remedy, missing: None, cpu_can: false, names_file: false }))
             })*
 
             /// The same error of the operation that the caller knows: a function, say, whose instructions refused.
@@ -124,13 +126,19 @@ macro_rules! constructors {
                 self
             }
 
+            /// The same error, whose text names the file that it is about.
+            pub(crate) fn naming_file(mut self) -> Self {
+                match &mut self { $(Error::$variant(d) => d.names_file = true,)* }
+                self
+            }
+
             /// The same error, saying where: most readers do not know the name of what they read.
             pub(crate) fn at(mut self, place: &Path) -> Self {
-                if !self.names(place) {
+                if !self.detail().names_file {
                     let place = place.display();
                     match &mut self { $(Error::$variant(d) => d.got = format!("{}, in {place}", d.got),)* }
                 }
-                self
+                self.naming_file()
             }
 
             /// The operation, the expected value, the value that came, and the remedy.
@@ -176,17 +184,6 @@ impl Error {
         if self.detail().op == RUN { self.of(op) } else { self }
     }
 
-    /// Whether it names the file that was read. A word that happens to be the file's name is not that.
-    pub fn names(&self, path: &Path) -> bool {
-        let (place, Detail { wanted, got, .. }) = (path.display().to_string(), self.detail());
-        *wanted == format!("to read {place}")
-            || wanted.ends_with(&format!(" in {place}"))
-            || got.ends_with(&format!(", in {place}"))
-            || got
-                .strip_prefix(&place)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with(", "))
-    }
-
     /// A file or folder that the operating system does not let this process read.
     pub fn unreadable(op: &'static str, path: &Path, e: &io::Error) -> Self {
         let remedy = match e.kind() {
@@ -194,7 +191,7 @@ impl Error {
             io::ErrorKind::PermissionDenied => "check its permissions",
             _ => "check that it is whole and can be read",
         };
-        Error::io(op, format!("to read {}", path.display()), e.to_string(), remedy)
+        Error::io(op, format!("to read {}", path.display()), e.to_string(), remedy).naming_file()
     }
 
     /// A file or folder that the operating system does not let this process write.
@@ -207,6 +204,6 @@ impl Error {
             io::ErrorKind::FileTooLarge => "raise the limit of file sizes (ulimit -f)",
             _ => "check its folder and the free space",
         };
-        Error::io(op, format!("to write {}", path.display()), e.to_string(), remedy)
+        Error::io(op, format!("to write {}", path.display()), e.to_string(), remedy).naming_file()
     }
 }

@@ -51,7 +51,7 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
         &[
             &["account", "encoding", "key"],
             &["ciphertext", "rlwe", "slot_key"],
-            &["evaluation_key"],
+            &["evaluation_key", "purpose"],
             &["file"],
         ],
     ),
@@ -59,12 +59,11 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
         "ckks",
         &[
             &["chain", "chebyshev", "stage"],
-            &["context", "key_header", "matrix", "needs"],
+            &["context", "matrix", "needs"],
             &["encode", "integers", "keygen", "wire"],
             &["share"],
             &["encrypt", "file"],
             &["threshold"],
-            &["inspect"],
         ],
     ),
     (

@@ -6,7 +6,8 @@ use becalm::bootstrap::ckks::{
     KEY_SIZES, KeyPlan, Kind, Offer, Settings, Values, Wish, regular, said, set_for,
 };
 use becalm::cipher::KeyForm;
-use becalm::ckks::{Context, Needs, inspect};
+use becalm::cipher::file::inspect;
+use becalm::ckks::{Context, Needs};
 use becalm::params::CkksParams;
 use becalm::{Error, MissingKey, MissingPurpose};
 use std::sync::Arc;
@@ -313,7 +314,7 @@ fn older_keys_of_a_set_that_has_changed_are_refused() {
         let named = [&[set.len() as u8], set.as_bytes(), &header[name.len()..at - 3]].concat();
         let older = key_file(b"becalm ckks 0002", &named, &[]);
         std::fs::write(&path, &older).unwrap();
-        let said = inspect(&path).unwrap().unwrap();
+        let said = inspect(&path).unwrap();
         assert_eq!((said.params.as_str(), said.in_table), (set, known));
     }
     std::fs::remove_file(&path).unwrap();

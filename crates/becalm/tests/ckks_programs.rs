@@ -3,7 +3,7 @@
 
 use becalm::backend::{Ckks, CkksSetup, Cpu, Evaluator};
 use becalm::bootstrap::ckks::{Settings, Values, regular, sign, slots_first, sparse};
-use becalm::cipher::file::Trust;
+use becalm::cipher::file::{Kind, Trust, inspect};
 use becalm::cipher::{Account, CkksKeys, Rlwe};
 use becalm::ckks::{Chain, Chebyshev, Context, Matrix};
 use becalm::math::complex::Complex;
@@ -168,11 +168,11 @@ fn programs_come_back_from_their_files() {
     let program = bootstraps().remove(0);
     program.save(&path).unwrap();
     let again = CkksProgram::load(&path, TOY);
-    let described = becalm::ckks::inspect(&path);
+    let described = inspect(&path);
     std::fs::remove_file(&path).unwrap();
     assert_eq!(again.unwrap(), program);
-    let described = described.unwrap().unwrap();
-    assert_eq!((described.kind, described.key), ("becalm.ckks_program", None));
+    let described = described.unwrap();
+    assert_eq!((described.kind, described.key), (Kind::CkksProgram, None));
     assert_eq!((described.params.as_str(), described.in_table), ("ckks_toy_12", true));
 }
 

@@ -6,7 +6,7 @@ mod machines;
 
 use becalm::Error;
 use becalm::UNWATCHED;
-use becalm::backend::{self, Backend, Cpu, Cuda, Evaluator, Reference, TfheSetup};
+use becalm::backend::{self, Backend, Cpu, Cuda, Evaluator, Reference, Tfhe, TfheSetup};
 use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Glwe, KeyRole, Lwe, RowSums, SecretKey};
 use becalm::math::Modulus;
 use becalm::params::{Kind, Order, TfheParams};
@@ -425,17 +425,17 @@ fn programs_of_several_waves_agree() {
 #[test]
 fn every_name_is_a_machine() {
     let params = TfheParams::named("toy_1_1_p").unwrap();
-    let known: BTreeSet<&str> = backend::names().collect();
+    let (cpu, known) = (Cpu::new(0).unwrap(), backend::names().collect::<BTreeSet<&str>>());
     assert!(known.contains("cpu") && known.contains("auto") && known.contains("reference"));
     assert!(backend::devices().all(|name| known.contains(name) && name != "processor"));
     for name in known.iter().copied() {
         // Without a GPU there is no device of that name.
-        match backend::by_name(name) {
-            Ok(_) => backend::require(name, params).unwrap(),
+        match backend::for_params::<Tfhe>(name, &cpu, params) {
+            Ok(machine) => assert!(machine.runs::<Tfhe>().is_ok(), "{name}"),
             Err(e) => assert!(name == "cuda" && e.kind() == "device", "{name}: {e}"),
         }
     }
-    let refused = backend::by_name("tpu").err().unwrap();
+    let refused = backend::by_name("tpu", &cpu).err().unwrap();
     assert_eq!(refused.kind(), "bad_input");
     assert!(known.iter().all(|name| refused.to_string().contains(name)), "{refused}");
 }

@@ -30,7 +30,7 @@ static SETS: LazyLock<Vec<&'static CkksParams>> = LazyLock::new(|| ckks_cases::s
 
 /// The set made ready for every level of vector instructions.
 fn contexts(params: &'static CkksParams) -> Vec<(&'static str, Arc<Context>)> {
-    let context = |level| Arc::new(Context::with_level(params, true, level).unwrap());
+    let context = |level| Arc::new(Context::with_instructions(params, true, level).unwrap());
     Level::available().iter().map(|level| (level.name(), context(*level))).collect()
 }
 

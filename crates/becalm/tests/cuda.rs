@@ -4,7 +4,7 @@
 use becalm::Error;
 use becalm::UNWATCHED;
 use becalm::backend::{
-    self, Auto, Backend, Cuda, Evaluator, Keys, Runs, Session, Tfhe, TfheSetup, by_name,
+    Auto, Backend, Cpu, Cuda, Evaluator, Keys, Runs, Session, Tfhe, TfheSetup, by_name, for_params,
 };
 use becalm::cipher::{EvaluationKey, SecretKey};
 use becalm::params::TfheParams;
@@ -58,8 +58,8 @@ fn what_gpus_cannot_run_is_refused_by_name() {
 
 #[test]
 fn without_a_gpu_auto_is_the_cpu() {
-    let (secret, keys) = keys("toy_1_1");
-    let gpu = match by_name("cuda") {
+    let ((secret, keys), cpu) = (keys("toy_1_1"), Cpu::new(0).unwrap());
+    let gpu = match by_name("cuda", &cpu) {
         Ok(_) => true,
         Err(e) => {
             assert!(matches!(&e, Error::Device(_) | Error::Unsupported(_)), "{e}");
@@ -67,7 +67,7 @@ fn without_a_gpu_auto_is_the_cpu() {
             false
         }
     };
-    let evaluator = Evaluator::new(by_name("auto").unwrap().as_ref(), &keys).unwrap();
+    let evaluator = Evaluator::new(by_name("auto", &cpu).unwrap().as_ref(), &keys).unwrap();
     assert!(gpu || evaluator.info().name == "cpu");
     let table = Table::from_fn(secret.params(), |m| m).unwrap();
     let result = evaluator.bootstrap(&secret.encrypt(&[1, 0]).unwrap(), &table).unwrap();
@@ -316,15 +316,17 @@ fn auto_hides_no_defect() {
 #[test]
 fn machines_are_asked_for_before_keys_are_made() {
     let params = |name: &str| TfheParams::named(name).unwrap();
+    let cpu = Cpu::new(1).unwrap();
+    let asked = |name| for_params::<Tfhe>(name, &cpu, params("toy_1_1")).map(drop);
     for name in ["auto", "cpu", "reference"] {
-        backend::require(name, params("toy_1_1")).unwrap();
+        asked(name).unwrap();
     }
     for name in ["cuda:1", "gpu"] {
-        refused(backend::require(name, params("toy_1_1")), "bad_input", "CUDA_VISIBLE_DEVICES");
-        refused(by_name(name).map(drop), "bad_input", "CUDA_VISIBLE_DEVICES");
+        refused(asked(name), "bad_input", "CUDA_VISIBLE_DEVICES");
+        refused(by_name(name, &cpu).map(drop), "bad_input", "CUDA_VISIBLE_DEVICES");
     }
-    refused(backend::require("abacus", params("toy_1_1")), "bad_input", "reference or auto");
-    refused(backend::require("processor", params("toy_1_1")), "wrong_params", "");
+    refused(asked("abacus"), "bad_input", "reference or auto");
+    refused(asked("processor"), "wrong_params", "");
     let gpu = cuda(&[emulated(0)]);
     Runs::<Tfhe>::accepts(&gpu, params("toy_1_1")).unwrap();
     refused(Runs::<Tfhe>::accepts(&gpu, params("toy_3_3_extended")), "wrong_params", "extended");
@@ -352,8 +354,8 @@ fn machines_are_asked_for_before_keys_are_made() {
         Runs::<Tfhe>::accepts(&cuda(&[enough]), params(name)).unwrap();
         assert_eq!((small.work(), small.allocations()), ((0, 0), 0), "something was sent");
     }
-    if by_name("cuda").is_err() {
-        let Err(e) = backend::require("cuda", params("toy_1_1")) else { panic!("no GPU") };
+    if by_name("cuda", &cpu).is_err() {
+        let Err(e) = asked("cuda") else { panic!("no GPU") };
         assert!(["device", "unsupported"].contains(&e.kind()), "{e}");
     }
 }

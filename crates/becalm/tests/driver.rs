@@ -5,8 +5,8 @@
 use becalm::Error;
 use becalm::UNWATCHED;
 use becalm::backend::{
-    Backend, Cpu, Cuda, Evaluator, Keys, Runs, Session, Tfhe, TfheSetup, by_name, gpus, nvrtc,
-    require,
+    Backend, Cpu, Cuda, Evaluator, Keys, Runs, Session, Tfhe, TfheSetup, by_name, for_params, gpus,
+    nvrtc,
 };
 use becalm::cipher::{Encoding, EvaluationKey, Lwe, SecretKey};
 use becalm::params::TfheParams;
@@ -18,6 +18,12 @@ use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+
+/// Asks for a machine before keys are made.
+fn require(name: &str, params: &TfheParams) -> becalm::Result<()> {
+    for_params::<Tfhe>(name, &Cpu::new(0)?, params)?.keep_open();
+    Ok(())
+}
 
 /// A folder of these tests.
 fn folder_of(name: &str) -> PathBuf {
@@ -388,7 +394,9 @@ fn refuses() {
         );
     }
     let work = Work::new("toy_1_1");
-    let evaluator = Evaluator::new(by_name("auto").unwrap().as_ref(), &work.keys).unwrap();
+    let evaluator =
+        Evaluator::new(by_name("auto", &Cpu::new(0).unwrap()).unwrap().as_ref(), &work.keys)
+            .unwrap();
     let fallback = evaluator.fallback().unwrap();
     assert!(evaluator.info().name == "cpu" && fallback.why.contains(got), "{fallback:?}");
     assert_eq!(fallback.gpu, gpu == "true", "{fallback:?}");

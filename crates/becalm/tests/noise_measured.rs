@@ -132,7 +132,7 @@ fn measure_key(
     let count = (SAMPLES_PER_KEY / more_keys(p) * p.slots) as u64;
     let values: Vec<u64> = (0..count).map(|i| i * 37 % each.values).collect();
     let input = secret.encrypt_as(&values, each, each.values).unwrap();
-    let evaluator = Evaluator::new(&Cpu::with_level(0, level).unwrap(), keys).unwrap();
+    let evaluator = Evaluator::new(&Cpu::with_instructions(0, level).unwrap(), keys).unwrap();
     let outputs = evaluator.run(&program, &[input.clone().into()]).unwrap();
     let [small, big, switched] = &outputs[..] else { panic!("three registers") };
     let phases = |ct: &Lwe| secret.phases(ct).unwrap();

@@ -21,13 +21,12 @@ pub use cpu::{Cpu, MemoryBudget, Plain};
 #[cfg(feature = "cuda")]
 pub use cuda::{Cuda, Figure, KeyMemory, Micro, gpus, images, look_for_nvrtc, nvrtc};
 pub(crate) use evaluate::require_fit;
-pub use evaluate::{Evaluate, Evaluator, Prepared, batch_of};
+pub use evaluate::{Evaluate, Evaluator, Keyring, Prepared, batch_of};
 pub use family::{Ckks, CkksSetup, Family, Keys, Tfhe, TfheSetup};
 pub use processor::Processor;
 pub use reference::Reference;
 pub use several::Several;
 
-use crate::params::{CkksParams, TfheParams};
 use crate::program::rlwe::Constants;
 use crate::program::{Pace, Reg};
 use crate::{Error, Progress, Result};
@@ -41,7 +40,7 @@ pub struct Info {
     pub name: &'static str,
     /// One line for people: processor, instruction set, threads.
     pub description: String,
-    /// Bytes of memory that keys and registers may take; 0 if unknown.
+    /// Bytes of memory that keys and registers may take, when the machine was opened; 0 if unknown.
     pub memory: u64,
     /// Number of equal instructions at which the machine is busy.
     pub best_batch: usize,
@@ -70,7 +69,7 @@ pub trait Backend: Send + Sync {
     fn ckks(&self) -> Option<&dyn Runs<Ckks>> {
         None
     }
-    /// Leaves what is open for the next that opens this machine, as [`require`] does between its question and the keys.
+    /// Leaves what is open for the next that opens this machine, where it was only asked about a set, before keys are made.
     fn keep_open(&self) {}
 }
 
@@ -221,26 +220,26 @@ pub trait Session<F: Family = Tfhe>: Send + Sync {
     }
 }
 
-/// A name of a machine, whether it is a device and no simulation, and how it is opened for a number of threads: 0 for all.
-type Machine = (&'static str, bool, fn(usize) -> Result<Box<dyn Backend>>);
+/// A name of a machine, whether it is a device and no simulation, and how it is opened beside a CPU of some threads.
+type Machine = (&'static str, bool, fn(&Cpu) -> Result<Arc<dyn Backend>>);
 
 /// Every machine of this build: a new one is a line here.
 const MACHINES: &[Machine] = &[
-    ("cpu", true, |threads| Ok(Box::new(Cpu::new(threads)?))),
+    ("cpu", true, |cpu| Ok(Arc::new(cpu.clone()))),
     #[cfg(feature = "cuda")]
-    ("cuda", true, |_| Ok(Box::new(Cuda::new()?))),
-    ("processor", false, |_| Ok(Box::new(Processor::default()))),
-    ("reference", false, |_| Ok(Box::new(Reference))),
+    ("cuda", true, |_| Ok(Arc::new(Cuda::new()?))),
+    ("processor", false, |_| Ok(Arc::new(Processor::default()))),
+    ("reference", false, |_| Ok(Arc::new(Reference))),
     ("auto", true, auto),
 ];
 
-/// A GPU if there is one; with a number of threads, the CPU.
-fn auto(threads: usize) -> Result<Box<dyn Backend>> {
+/// A GPU if there is one; the CPU if that has a number of threads.
+fn auto(cpu: &Cpu) -> Result<Arc<dyn Backend>> {
     #[cfg(feature = "cuda")]
-    if threads == 0 {
-        return Ok(Box::new(Auto::new()?));
+    if cpu.has_all() {
+        return Ok(Arc::new(Auto::on(cpu.clone())?));
     }
-    Ok(Box::new(Cpu::new(threads)?))
+    Ok(Arc::new(cpu.clone()))
 }
 
 /// The names that [`by_name`] takes.
@@ -253,22 +252,14 @@ pub fn devices() -> impl Iterator<Item = &'static str> {
     MACHINES.iter().filter(|(_, device, _)| *device).map(|(name, ..)| *name)
 }
 
-/// The backend of a name: `"cpu"`, `"cuda"`, `"processor"`, `"reference"`, or `"auto"`: a GPU if one is there and can run the
-/// key's parameter set, else the CPU.
+/// The machine of a name: `"cpu"`, which is the given one, `"cuda"`, `"processor"`, `"reference"`, or `"auto"`: a GPU if one is there and
+/// can run the key's parameter set, else the CPU. A CPU of a number of threads computes for `"auto"` alone.
 ///
 /// # Errors
 /// [`Error::BadInput`] for a name that this build does not have; [`Error::Device`] for `"cuda"` without a GPU.
-pub fn by_name(name: &str) -> Result<Box<dyn Backend>> {
-    with_threads(name, 0)
-}
-
-/// [`by_name`] with a number of threads, 0 for all, which applies to the CPU: `"auto"` is the CPU if there is one.
-///
-/// # Errors
-/// As there, and [`Error::BadInput`] for too many threads.
-pub fn with_threads(name: &str, threads: usize) -> Result<Box<dyn Backend>> {
+pub fn by_name(name: &str, cpu: &Cpu) -> Result<Arc<dyn Backend>> {
     if let Some((.., open)) = MACHINES.iter().find(|machine| machine.0 == name) {
-        return open(threads);
+        return open(cpu);
     }
     let known: Vec<&str> = names().collect();
     let wanted = known.join(", ").replace(", auto", " or auto");
@@ -279,35 +270,17 @@ pub fn with_threads(name: &str, threads: usize) -> Result<Box<dyn Backend>> {
     Err(Error::bad_input("backend", wanted, name, remedy))
 }
 
-/// The machine of a name for a parameter set of CKKS, as [`with_threads`]. `cpu` computes where the name is its own, and for `"auto"` where no
-/// GPU can; one of a number of threads computes for `"auto"` alone.
+/// [`by_name`] for a parameter set: a machine that does not run it, or has no room for its keys, is refused before keys are made, which
+/// takes long.
 ///
 /// # Errors
 /// As [`by_name`] and [`Runs::accepts`].
-pub fn for_ckks(name: &str, cpu: &Cpu, params: &CkksParams) -> Result<Arc<dyn Backend>> {
-    match name {
-        "cpu" => return Ok(Arc::new(cpu.clone())),
-        #[cfg(feature = "cuda")]
-        "auto" if cpu.has_all() => return Ok(Arc::new(Auto::on(cpu.clone())?)),
-        "auto" => return Ok(Arc::new(cpu.clone())),
-        _ => {}
-    }
-    let machine = with_threads(name, cpu.threads())?;
-    machine.runs::<Ckks>()?.accepts(params)?;
-    Ok(Arc::from(machine))
-}
-
-/// Refuses a machine that is not there, does not run a parameter set, or has no room for its key: before keys are made, which
-/// takes long. `"auto"` is never refused.
-///
-/// # Errors
-/// As [`by_name`] and [`Runs::accepts`].
-pub fn require(name: &str, params: &TfheParams) -> Result<()> {
-    if name == "auto" {
-        return Ok(());
-    }
-    let machine = by_name(name)?;
-    machine.runs::<Tfhe>()?.accepts(params)?;
-    machine.keep_open();
-    Ok(())
+pub fn for_params<F: Family>(
+    name: &str,
+    cpu: &Cpu,
+    params: &F::Params,
+) -> Result<Arc<dyn Backend>> {
+    let machine = by_name(name, cpu)?;
+    machine.runs::<F>()?.accepts(params)?;
+    Ok(machine)
 }

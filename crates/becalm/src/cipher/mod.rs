@@ -7,6 +7,7 @@ mod encoding;
 mod evaluation_key;
 pub mod file;
 mod key;
+mod purpose;
 mod rlwe;
 mod slot_key;
 

@@ -48,14 +48,14 @@ impl Context {
     /// `Insecure` for a toy set unless `allow_insecure`; `WrongParams` where there are too few primes; `Memory` where the tables do
     /// not fit.
     pub fn new(params: &'static CkksParams, allow_insecure: bool) -> Result<Context> {
-        Context::with_level(params, allow_insecure, Level::best())
+        Context::with_instructions(params, allow_insecure, Level::best())
     }
 
     /// [`Context::new`] with the given vector instructions, for comparisons.
     ///
     /// # Errors
     /// As there; `Unsupported` if the processor lacks the instructions.
-    pub fn with_level(
+    pub fn with_instructions(
         params: &'static CkksParams,
         allow_insecure: bool,
         level: Level,
@@ -68,7 +68,7 @@ impl Context {
     /// ones at `level`.
     ///
     /// # Errors
-    /// As [`Context::with_level`], but for `Insecure`.
+    /// As [`Context::with_instructions`], but for `Insecure`.
     pub(crate) fn of(chain: &Arc<Chain>, level: Level) -> Result<Context> {
         let same = |made: &Arc<Tables>| Arc::ptr_eq(&made.chain, chain);
         let found = Tables::made().iter().filter_map(Weak::upgrade).find(same);

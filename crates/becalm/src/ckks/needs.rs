@@ -1,8 +1,11 @@
 //! The keys that a server needs, and their sizes: planned from the chain, before any is made.
 
 use super::Chain;
+use crate::cipher::file::key_header::DIGEST;
+use crate::cipher::file::{Description, Kind};
 use crate::cipher::{CkksKeys, Held, KeyForm, Purpose};
 use crate::math::rns::width;
+use crate::params::CkksParams;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The operations of a server, and up to which level: hence its keys, and for how many words. It always gets the key of
@@ -179,11 +182,18 @@ impl Chain {
         let bytes = |words: &[usize]| words.iter().map(|i| self.limb_bytes(*i)).sum();
         (bytes(&all), bytes(&all[..self.words(level)]))
     }
+}
 
-    /// Bytes of the bodies of stored keys, by purpose and level; none for keys that the set does not have.
-    pub(crate) fn stored_length(&self, keys: &[(Purpose, usize)]) -> Option<u64> {
-        let there = |(_, level): &(Purpose, usize)| *level <= self.params().top_level();
-        let bytes = |(purpose, level): &(Purpose, usize)| self.body_bytes(*purpose, *level) as u64;
-        keys.iter().all(there).then(|| keys.iter().map(bytes).sum())
+/// Length that a file should have. One of evaluation keys of another length was cut, or continued; of a set that is not known here the
+/// length is not known either. Of any other file it is part of its form.
+pub fn whole_bytes(found: &Description) -> Option<u64> {
+    if found.kind != Kind::CkksEvaluationKeys {
+        return Some(found.bytes);
     }
+    let chain = CkksParams::named(&found.params).and_then(Chain::new).ok()?;
+    let body = |(purpose, level): &(Purpose, usize)| {
+        let there = *level <= chain.params().top_level();
+        there.then(|| chain.body_bytes(*purpose, *level) as u64)
+    };
+    Some(found.header_bytes + found.keys.iter().map(body).sum::<Option<u64>>()? + DIGEST)
 }

@@ -499,7 +499,5 @@ impl Context {
 
 mod file;
 
-pub(super) use file::quorum;
-
 #[cfg(test)]
 mod tests;

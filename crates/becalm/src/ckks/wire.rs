@@ -7,8 +7,8 @@
 //! are drawn again, 50-bit residues take 50 bits and not 64.
 
 use super::Context;
-use super::key_header::{
-    DIGEST, Hashed, Header, LONGEST_HEADER, LONGEST_NOTE, MAGIC, broken, opened, require_keys,
+use crate::cipher::file::key_header::{
+    DIGEST, Hashed, KeyHeader, LONGEST_HEADER, LONGEST_NOTE, MAGIC, broken, opened, require_keys,
     unreadable, unwritten,
 };
 use crate::cipher::file::write_error;
@@ -38,7 +38,7 @@ impl Context {
         self.write_noted_keys(keys, "", out)
     }
 
-    /// [`Context::write_keys`] with a note of their purpose for the reader ([`inspect`](super::inspect())).
+    /// [`Context::write_keys`] with a note of their purpose for the reader ([`inspect`](crate::cipher::file::inspect)).
     ///
     /// # Errors
     /// As [`Context::write_keys`]; `BadInput` for a note of more than 4096 bytes, and for more keys than a reader takes.
@@ -107,7 +107,7 @@ impl Context {
         });
         let switches = switches.collect();
         let (set, row) = (keys.params.to_string(), Some(self.row()?));
-        let header = Header { set, key: keys.id, switches, row };
+        let header = KeyHeader { set, key: keys.id, switches, row };
         let mut header = postcard::to_stdvec(&header).map_err(|e| broken(e.to_string()))?;
         header.extend(note.as_bytes());
         if header.len() > LONGEST_HEADER as usize {
@@ -261,7 +261,7 @@ impl Context {
     }
 
     /// The header of keys of this set, and the place behind it.
-    fn read_header(&self, input: &mut Hashed<impl Read>) -> Result<(Header, u64)> {
+    fn read_header(&self, input: &mut Hashed<impl Read>) -> Result<(KeyHeader, u64)> {
         let (header, _, at) = input.header()?;
         let (name, wanted) = (self.params().name, format!("keys of `{}`", self.params().name));
         if header.set != name {
@@ -298,7 +298,7 @@ impl Context {
     }
 
     /// Refuses keys that the set does not have, and a file of another length than theirs.
-    fn check_length(&self, header: &Header, at: u64, length: Option<u64>) -> Result<()> {
+    fn check_length(&self, header: &KeyHeader, at: u64, length: Option<u64>) -> Result<()> {
         let mut wanted = at + DIGEST;
         for (purpose, tier, level, _) in &header.switches {
             self.check_claim(*purpose, *tier as usize, *level as usize)?;

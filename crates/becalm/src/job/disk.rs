@@ -33,6 +33,7 @@ fn read_error(path: &Path, e: &io::Error) -> Error {
         e.to_string(),
         "check that the folder is a whole job, and what may be read there",
     )
+    .naming_file()
 }
 
 /// The contents of a file of at most `limit` bytes.
@@ -45,7 +46,8 @@ pub(super) fn read(path: &Path, limit: u64) -> Result<Vec<u8>> {
             "a regular file",
             path.display().to_string(),
             "copy the job again",
-        ));
+        )
+        .naming_file());
     }
     let mut bytes = vec![];
     let read =
@@ -54,7 +56,7 @@ pub(super) fn read(path: &Path, limit: u64) -> Result<Vec<u8>> {
     if bytes.len() as u64 > limit {
         let wanted = format!("at most {limit} bytes in {}", path.display());
         let remedy = "make the job with smaller chunks, or raise the limit if you trust the job";
-        return Err(Error::bad_file("job", wanted, "more", remedy));
+        return Err(Error::bad_file("job", wanted, "more", remedy).naming_file());
     }
     Ok(bytes)
 }
@@ -68,7 +70,8 @@ pub(super) fn digest(path: &Path) -> Result<Digest> {
             "a regular file",
             path.display().to_string(),
             "copy the job again",
-        ));
+        )
+        .naming_file());
     }
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(File::open(path).map_err(refused)?).map_err(refused)?;

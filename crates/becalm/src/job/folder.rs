@@ -3,7 +3,7 @@
 use super::digest::Digest;
 use super::disk;
 use super::manifest::{Done, Manifest, Scheme, is_name, unsealed};
-use crate::backend::{Backend, Cpu, for_ckks, with_threads};
+use crate::backend::{Backend, Ckks, Cpu, by_name, for_params};
 use crate::params::CkksParams;
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,11 +92,12 @@ impl Job {
     /// The machine of a name for this job, with a number of threads, 0 for all.
     ///
     /// # Errors
-    /// As [`with_threads`] and [`for_ckks`].
+    /// As [`by_name`]; [`Error::WrongParams`] for a machine that does not run the set of CKKS.
     pub fn machine(&self, name: &str, threads: usize) -> Result<Arc<dyn Backend>> {
+        let cpu = Cpu::new(threads)?;
         match self.scheme() {
-            Scheme::Tfhe => Ok(Arc::from(with_threads(name, threads)?)),
-            Scheme::Ckks => for_ckks(name, &Cpu::new(threads)?, CkksParams::named(self.set())?),
+            Scheme::Tfhe => by_name(name, &cpu),
+            Scheme::Ckks => for_params::<Ckks>(name, &cpu, CkksParams::named(self.set())?),
         }
     }
 

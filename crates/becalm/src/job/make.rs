@@ -5,13 +5,14 @@ use super::disk::{self, Draft};
 use super::folder::{Job, MANIFEST, PROGRAM, chunk_name, file_name, keys_name};
 use super::manifest::{MAX_FILES, MAX_MANIFEST, Manifest, Scheme, sealed};
 use crate::backend::require_fit;
-use crate::cipher::file::{Kind, Trust, kind_of, kind_of_head, read_header, write_error};
+use crate::cipher::file::{Kind, Trust, kind_of, kind_of_head, write_error};
 use crate::cipher::{Ciphertext, EvaluationKey, Lwe, SlotKey};
-use crate::ckks::{self, Context};
+use crate::ckks::Context;
 use crate::math::modulus::Modulus;
 use crate::program::rlwe::{CkksOp, CkksProgram};
 use crate::program::{Program, Walk};
 use crate::{Error, Result};
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,7 +20,6 @@ use std::sync::Arc;
 const CHUNK_COST: f64 = 2e10;
 /// Equal instructions that a chunk should have at once, so that threads are busy.
 const WIDTH: usize = 64;
-const CKKS_KEYS: &str = "becalm.ckks_evaluation_keys";
 
 /// The parts of a job that is to be made. See [`Parts::make`].
 #[derive(Debug, Clone)]
@@ -40,17 +40,6 @@ pub struct Parts {
     pub trust: Trust,
 }
 
-/// The kind of a file of either scheme.
-fn kind(path: &Path) -> Result<&'static str> {
-    match ckks::inspect(path).map_err(|e| e.at(path))? {
-        Some(found) => Ok(found.kind),
-        None => Ok(read_header(path)
-            .and_then(|(header, _)| header.kind())
-            .map_err(|e| e.at(path))?
-            .name()),
-    }
-}
-
 /// The first bytes of a file that [`admit`] wants to see, or all of a shorter one.
 pub const HEAD: usize = 8 + (1 << 16);
 
@@ -60,46 +49,34 @@ pub const HEAD: usize = 8 + (1 << 16);
 /// # Errors
 /// [`Error::BadInput`] for a file of another kind, among them all that hold secrets; [`Error::BadFile`] for bytes that becalm did not
 /// write.
-pub fn admit(head: &[u8], total: u64) -> Result<&'static str> {
-    if ckks::is_keys(head) {
-        return Ok(CKKS_KEYS);
-    }
+pub fn admit(head: &[u8], total: u64) -> Result<Kind> {
     let kind = kind_of_head(head, total)?;
     let taken = [
         Kind::Program,
         Kind::CkksProgram,
         Kind::EvaluationKey,
+        Kind::CkksEvaluationKeys,
         Kind::SlotKey,
         Kind::Lwe,
         Kind::Rlwe,
     ];
-    if !taken.contains(&kind) {
-        require("the file", "a program, evaluation keys or ciphertexts", kind.name())?;
+    match taken.contains(&kind) {
+        true => Ok(kind),
+        false => Err(refused("the file", "a program, evaluation keys or ciphertexts", kind)),
     }
-    Ok(kind.name())
 }
 
 /// Refuses a file of another kind, above all one with a secret: workers must not see it.
-fn require(place: &str, wanted: &'static str, got: &str) -> Result<()> {
-    let secrets = [Kind::SecretKey, Kind::CkksSecretKey, Kind::CkksKeyShare, Kind::CkksPartial];
-    if got == wanted {
-        return Ok(());
-    }
-    let remedy = match secrets.iter().any(|kind| kind.name() == got) {
+fn require(place: impl Display, wanted: Kind, got: Kind) -> Result<()> {
+    if got == wanted { Ok(()) } else { Err(refused(place, wanted.words(), got)) }
+}
+
+fn refused(place: impl Display, wanted: &str, got: Kind) -> Error {
+    let remedy = match got.is_secret() {
         true => "keep that file secret: no worker may read it",
         false => "give the other kind; `becalm inspect` tells the kind of a file",
     };
-    Err(Error::bad_input("job", worded(wanted), format!("{}, in {place}", worded(got)), remedy))
-}
-
-/// The kind of this name in words; other text as it is.
-fn worded(name: &str) -> &str {
-    let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
-    match kind {
-        Some(kind) => kind.words(),
-        None if name == CKKS_KEYS => "evaluation keys of CKKS",
-        None => name,
-    }
+    Error::bad_input("job", wanted, format!("{}, in {place}", got.words()), remedy)
 }
 
 impl Parts {
@@ -141,19 +118,19 @@ impl Parts {
     fn kinds(&self) -> Result<(Scheme, String)> {
         let (kind_of_program, set) = kind_of(&self.program)?;
         let (scheme, keys, input) = match kind_of_program {
-            Kind::CkksProgram => (Scheme::Ckks, CKKS_KEYS, Kind::Rlwe.name()),
+            Kind::CkksProgram => (Scheme::Ckks, Kind::CkksEvaluationKeys, Kind::Rlwe),
             other => {
-                require("the program", Kind::Program.name(), other.name())?;
-                (Scheme::Tfhe, Kind::EvaluationKey.name(), Kind::Lwe.name())
+                require("the program", Kind::Program, other)?;
+                (Scheme::Tfhe, Kind::EvaluationKey, Kind::Lwe)
             }
         };
-        let all = |paths: &[PathBuf], wanted: &'static str| {
-            paths
-                .iter()
-                .try_for_each(|path| require(&path.display().to_string(), wanted, kind(path)?))
+        let all = |paths: &[PathBuf], wanted: Kind| {
+            paths.iter().try_for_each(|path| {
+                require(path.display(), wanted, Kind::of(path).map_err(|e| e.at(path))?)
+            })
         };
         all(std::slice::from_ref(&self.keys), keys)?;
-        all(&self.slot_keys, Kind::SlotKey.name())?;
+        all(&self.slot_keys, Kind::SlotKey)?;
         all(&self.inputs, input)?;
         if scheme == Scheme::Ckks && !self.slot_keys.is_empty() {
             let got = format!("{} for a program of CKKS", self.slot_keys.len());

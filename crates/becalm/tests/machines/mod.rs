@@ -13,7 +13,7 @@ pub fn backends() -> Vec<(String, Box<dyn Backend>)> {
     let mut all: Vec<(String, Box<dyn Backend>)> = vec![];
     for &level in Level::available() {
         for threads in [1, 2] {
-            let cpu = Cpu::with_level(threads, level).unwrap();
+            let cpu = Cpu::with_instructions(threads, level).unwrap();
             all.push((format!("cpu {} {threads}", level.name()), Box::new(cpu)));
         }
     }

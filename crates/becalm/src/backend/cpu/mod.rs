@@ -22,6 +22,8 @@ const MAX_THREADS: usize = 1024;
 /// The processor that the program runs on.
 #[derive(Clone)]
 pub struct Cpu {
+    /// Its description. To read the free memory takes as long as a sum of ciphertexts, so that is done once.
+    info: Info,
     pool: Arc<Threads>,
     level: Level,
     /// Whether nobody named a number of threads.
@@ -35,14 +37,14 @@ impl Cpu {
     /// [`Error::BadInput`] for more than 1024 threads; [`Error::Memory`] if the system gives no threads.
     pub fn new(threads: usize) -> Result<Self> {
         Level::check_environment()?;
-        Cpu::with_level(threads, Level::best())
+        Cpu::with_instructions(threads, Level::best())
     }
 
     /// A backend that uses the given vector instructions, for comparisons.
     ///
     /// # Errors
     /// As [`Cpu::new`]; [`Error::Unsupported`] if the processor lacks the instructions.
-    pub fn with_level(threads: usize, level: Level) -> Result<Self> {
+    pub fn with_instructions(threads: usize, level: Level) -> Result<Self> {
         if !Level::available().contains(&level) {
             return Err(Error::unsupported(
                 "cpu",
@@ -55,7 +57,15 @@ impl Cpu {
             let wanted = format!("at most {MAX_THREADS} threads");
             return Err(Error::bad_input("cpu", wanted, threads.to_string(), "0 means all cores"));
         }
-        Ok(Cpu { pool: Arc::new(Threads::new(threads)?), level, all: threads == 0 })
+        let pool = Arc::new(Threads::new(threads)?);
+        let info = Info {
+            name: "cpu",
+            description: format!("{}, {} threads", level.name(), pool.count()),
+            memory: available_memory().unwrap_or(0) as u64,
+            best_batch: pool.count() * lwe::ROTATION_TILE,
+            pace: Pace::default(),
+        };
+        Ok(Cpu { info, pool, level, all: threads == 0 })
     }
 
     /// Its number of threads.
@@ -76,14 +86,7 @@ impl Cpu {
 
 impl Backend for Cpu {
     fn info(&self) -> Info {
-        let threads = self.pool.count();
-        Info {
-            name: "cpu",
-            description: format!("{}, {threads} threads", self.level.name()),
-            memory: available_memory().unwrap_or(0) as u64,
-            best_batch: threads * lwe::ROTATION_TILE,
-            pace: Pace::default(),
-        }
+        self.info.clone()
     }
 
     fn tfhe(&self) -> Option<&dyn Runs<Tfhe>> {

@@ -3,10 +3,12 @@
 //! An evaluator makes every check before the first instruction runs. It takes the facts of a result, such as its noise, from the
 //! program and never from the machine. A single operation is a program of one instruction.
 
+mod keyring;
 mod lwe;
 mod opened;
 mod rlwe;
 
+pub use keyring::Keyring;
 pub use lwe::batch_of;
 pub(crate) use lwe::require_fit;
 
@@ -147,8 +149,8 @@ impl<F: Evaluate> Evaluator<F> {
     }
 
     /// Whether its keys are on a device, so that to open them anew takes as long as to bring them there.
-    pub fn is_far(&self) -> bool {
-        !self.opened.shares()
+    fn is_far(&self) -> bool {
+        !self.opened.runs_at_once()
     }
 
     /// Why the machine is not a GPU, where [`by_name`](super::by_name) was asked for `"auto"`.

@@ -72,7 +72,7 @@ impl<F: Family> Opened<F> {
     }
 
     /// Whether threads have sessions of their own, which take nothing to open.
-    pub(super) fn shares(&self) -> bool {
+    pub(super) fn runs_at_once(&self) -> bool {
         self.others.is_some()
     }
 

@@ -180,7 +180,7 @@ impl RlweSession {
             return Ok(key.clone());
         }
         let held = self.on.keys.switches.get(&which).ok_or_else(|| {
-            let wanted = crate::ckks::inspect::named(purpose, self.degree());
+            let wanted = purpose.words(self.degree());
             let remedy = "make keys for what the program needs";
             Error::wrong_key(OP, format!("a key for {wanted}"), "none", remedy)
         })?;

@@ -5,11 +5,13 @@
 
 use super::wish::{Kind, USUAL_SIZE, Wish, usual_form};
 use super::{KEY_SIZES, MOST_STAGES, Settings, Values, regular, sign, slots_first, sparse, tables};
+use crate::cipher::file::inspect;
 use crate::cipher::{CkksKeys, KeyForm};
 use crate::ckks::{Chain, Needs};
 use crate::params::{self, CkksParams, USUAL_CKKS};
 use crate::program::rlwe::CkksProgram;
 use crate::{Error, Result};
+use std::path::Path;
 
 /// The cost of keys and their bootstraps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +98,15 @@ fn require_kind(params: &CkksParams, kind: Kind) -> Result<()> {
 }
 
 impl KeyPlan {
+    /// The plan of the keys in a file, by the note of their maker.
+    ///
+    /// # Errors
+    /// `Io`; `BadFile` for a file of another kind; as [`Wish::noted`] and [`KeyPlan::new`].
+    pub fn noted(path: impl AsRef<Path>) -> Result<KeyPlan> {
+        let found = inspect(path)?.of_ckks_keys()?;
+        KeyPlan::new(CkksParams::named(&found.params)?, &Wish::noted(&found.note)?)
+    }
+
     /// The plan of a wish.
     ///
     /// # Errors

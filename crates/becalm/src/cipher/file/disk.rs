@@ -18,7 +18,8 @@ pub(super) fn open(path: &Path) -> Result<(File, u64)> {
             "a regular file",
             format!("{}", path.display()),
             "copy the data to a file first",
-        ));
+        )
+        .naming_file());
     }
     let file = File::open(path).map_err(refused)?;
     let bytes = file.metadata().map_err(refused)?.len();
@@ -92,6 +93,7 @@ impl Limits {
         text.filter(|text| !text.contains('\0')).ok_or_else(|| {
             let remedy = "give a text: UTF-8 without zero bytes";
             bad_but("a text", format!("{}, which holds other bytes", path.display()), remedy)
+                .naming_file()
         })
     }
 
@@ -105,7 +107,7 @@ impl Limits {
         let most = self.length();
         if length > most {
             let wanted = format!("at most {most} bytes in {}", path.display());
-            return Err(bad_but(wanted, format!("{length} bytes"), RAISE));
+            return Err(bad_but(wanted, format!("{length} bytes"), RAISE).naming_file());
         }
         let mut bytes = vec![];
         // The limit holds for a file that grows while it is read, too.

@@ -154,7 +154,9 @@ impl Header {
     /// The kind that the file names. Refuses another version, and entries that are not read here.
     pub(crate) fn kind(&self) -> Result<Kind> {
         let name = self.entry("format")?;
-        let Some(kind) = Kind::ALL.into_iter().find(|k| k.name() == name) else {
+        let Some(kind) =
+            Kind::ALL.into_iter().find(|k| k.name() == name && !k.entries().is_empty())
+        else {
             return Err(bad_but(
                 "a file of becalm",
                 format!("format {name:.32}"),

@@ -9,6 +9,7 @@ mod ciphertexts;
 mod disk;
 mod header;
 mod inspect;
+pub(crate) mod key_header;
 mod keys;
 mod limits;
 mod map;
@@ -20,7 +21,7 @@ mod write;
 
 pub(crate) use ciphertexts::Seeded;
 pub(crate) use disk::{read_file, read_header, write_error};
-pub(crate) use header::{Dtype, Header, set_name};
+pub(crate) use header::{Dtype, Header};
 pub(crate) use inspect::kind_of_head;
 pub use inspect::{Description, TensorShape, inspect, kind_of};
 pub use limits::Limits;
@@ -90,11 +91,13 @@ pub enum Kind {
     CkksKeyShare,
     /// [`PartialDecryption`](crate::ckks::PartialDecryption), a party's part of a decryption of CKKS.
     CkksPartial,
+    /// [`CkksKeys`](crate::cipher::CkksKeys), the evaluation keys of CKKS, which are a format of their own.
+    CkksEvaluationKeys,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 14] = [
+    pub const ALL: [Kind; 15] = [
         Kind::SecretKey,
         Kind::EvaluationKey,
         Kind::SlotKey,
@@ -109,6 +112,7 @@ impl Kind {
         Kind::CkksProgram,
         Kind::CkksKeyShare,
         Kind::CkksPartial,
+        Kind::CkksEvaluationKeys,
     ];
 
     /// The word that names it in a file: `"becalm.lwe"`.
@@ -128,6 +132,7 @@ impl Kind {
             Kind::CkksProgram => "becalm.ckks_program",
             Kind::CkksKeyShare => "becalm.ckks_key_share",
             Kind::CkksPartial => "becalm.ckks_partial_decryption",
+            Kind::CkksEvaluationKeys => "becalm.ckks_evaluation_keys",
         }
     }
 
@@ -148,6 +153,7 @@ impl Kind {
             Kind::CkksProgram => "a program of CKKS",
             Kind::CkksKeyShare => "a share of a secret key of CKKS",
             Kind::CkksPartial => "a partial decryption of CKKS",
+            Kind::CkksEvaluationKeys => "evaluation keys of CKKS",
         }
     }
 
@@ -210,16 +216,35 @@ impl Kind {
                 "split",
                 "version",
             ],
+            Kind::CkksEvaluationKeys => &[],
         }
     }
 
     /// Whether a file of this kind belongs to CKKS.
-    pub(crate) fn of_ckks(self) -> bool {
+    pub fn of_ckks(self) -> bool {
         use Kind::*;
         matches!(
             self,
-            Rlwe | CkksSecretKey | CkksPublicKey | CkksProgram | CkksKeyShare | CkksPartial
+            Rlwe | CkksSecretKey
+                | CkksPublicKey
+                | CkksProgram
+                | CkksKeyShare
+                | CkksPartial
+                | CkksEvaluationKeys
         )
+    }
+
+    /// Whether it holds a secret, or, as a part of a decryption, a piece of one.
+    pub fn is_secret(self) -> bool {
+        use Kind::*;
+        matches!(self, SecretKey | CkksSecretKey | CkksKeyShare | CkksPartial)
+    }
+
+    /// Whether it holds a key, or a share of one: no result belongs in its place.
+    pub fn is_key(self) -> bool {
+        use Kind::*;
+        let public = matches!(self, EvaluationKey | SlotKey | CkksPublicKey | CkksEvaluationKeys);
+        public || matches!(self, SecretKey | CkksSecretKey | CkksKeyShare)
     }
 }
 

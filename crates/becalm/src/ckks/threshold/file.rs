@@ -212,14 +212,6 @@ fn split_in(header: &Header) -> Result<Split> {
     id.ok_or_else(|| bad("the id of a splitting, 32 hexadecimal digits", "something else"))
 }
 
-/// The numbers of the parties of a quorum that stands in a file.
-///
-/// # Errors
-/// `BadFile` for anything but a quorum.
-pub(in crate::ckks) fn quorum(text: &str) -> Result<Vec<usize>> {
-    Ok(members(set_in(text)?).collect())
-}
-
 /// The parties of a quorum, as they stand in a file.
 fn listed(set: Set) -> String {
     members(set).map(|party| party.to_string()).collect::<Vec<_>>().join(" ")

@@ -2,7 +2,6 @@
 
 use super::{CkksOp, CkksProgram, RlweInfo};
 use crate::cipher::{Account, CkksKeys, Integers, KeyId, Purpose, Rlwe};
-use crate::ckks::inspect::{self, named};
 use crate::ckks::{power_of_rotation, same_scale};
 use crate::{Error, MissingPurpose, Result};
 use std::collections::BTreeSet;
@@ -145,14 +144,13 @@ impl CkksProgram {
         let Some((purpose, level)) = all.find(|(p, level)| self.lacks(keys, *p, *level)) else {
             return Ok(());
         };
-        let wanted = format!("a key for {} up to level {level}", named(purpose, n));
+        let wanted = format!("a key for {} up to level {level}", purpose.words(n));
         let got = match keys.level((purpose, self.chain.tier_at(level))) {
             Some(level) => format!("one up to level {level}"),
-            None => inspect::held(keys, n),
+            None => keys.purposes(n),
         };
         let remedy = "make keys for the `needs` of the program";
-        Err(Error::wrong_key(op.name(), wanted, got, remedy)
-            .lacking(inspect::missing(purpose, level, n)))
+        Err(Error::wrong_key(op.name(), wanted, got, remedy).lacking(purpose.missing(level, n)))
     }
 
     /// Refuses keys that do not suffice for a bootstrap, naming all rotations that are missing.

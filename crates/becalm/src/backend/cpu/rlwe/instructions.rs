@@ -3,7 +3,6 @@
 use super::key_switch::KeyInUse;
 use super::sum::Sum;
 use crate::cipher::{CkksKeys, Held, Purpose, Rlwe, StoredKey, SwitchKey};
-use crate::ckks::inspect::{self, named};
 use crate::ckks::{Context, power_of_rotation, sum_rotations};
 use crate::error::RUN;
 use crate::math::buffer::or_refused;
@@ -137,14 +136,14 @@ impl<'a> Instructions<'a> {
             return Ok((which, key));
         }
         let degree = self.context.params().degree();
-        let what = named(purpose, degree);
+        let what = purpose.words(degree);
         let got = match held {
             Some(key) => format!("one up to level {}", key.level()),
-            None => inspect::held(self.keys, degree),
+            None => self.keys.purposes(degree),
         };
         let remedy = "declare it when keys are made: `rotations` and `conjugate` of `keygen` in Python, `Needs` in Rust";
         let wanted = format!("a key for {what} up to level {level}");
-        let missing = inspect::missing(purpose, level, degree);
+        let missing = purpose.missing(level, degree);
         Err(Error::wrong_key(op, wanted, got, remedy).lacking(missing))
     }
 

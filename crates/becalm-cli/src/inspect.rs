@@ -1,0 +1,168 @@
+//! `becalm inspect`: the claims of a file of any kind; of a program of CKKS also its keys and cost.
+
+use crate::output::read;
+use crate::report::{self, counted, facts, megabytes};
+use anyhow::Result;
+use becalm::cipher::file::{Description, Kind, TensorShape, Trust, VERSION, inspect};
+use becalm::ckks::whole_bytes;
+use becalm::program::Reg;
+use becalm::program::rlwe::{CkksProgram, RlweInfo};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Any file of becalm.
+    input: PathBuf,
+    /// Report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Describes the contents of a file.
+pub fn run(args: &Args) -> Result<()> {
+    let found = read(&args.input, inspect)?;
+    let program = program(&found, &args.input)?;
+    match args.json {
+        true => report::json(&as_json(&found, program.as_ref())),
+        false => report::print(&facts(&rows(&found, program.as_ref()))),
+    }
+}
+
+/// The program of a file of CKKS, recorded again as it would be to run; none of an unknown set, whose header is described all the same. It
+/// is not a key, so toys may be described too.
+fn program(found: &Description, path: &Path) -> Result<Option<CkksProgram>> {
+    let wanted = found.kind == Kind::CkksProgram && found.in_table;
+    wanted.then(|| read(path, |path| CkksProgram::load(path, Trust::insecure()))).transpose()
+}
+
+/// All claims, with null for those that the kind does not have.
+fn as_json(found: &Description, program: Option<&CkksProgram>) -> Value {
+    let tensor = |t: &TensorShape| json!({ "name": t.name, "dtype": t.dtype, "shape": t.shape, "bytes": t.bytes });
+    json!({
+        "kind": found.kind.name(), "version": VERSION, "bytes": found.bytes,
+        "whole_bytes": whole_bytes(found), "params": found.params, "in_table": found.in_table,
+        "key": found.key.map(|k| k.to_string()), "role": found.role, "encoding": found.encoding,
+        "range": found.range, "noise_variance": found.noise,
+        "does": found.does.map(|kind| kind.to_string()),
+        "tensors": found.tensors.iter().map(tensor).collect::<Vec<_>>(),
+        "level": found.level, "scale": found.scale, "slots": found.slots, "error": found.error,
+        "integers": found.integers.map(|own| own.count), "bits": found.integers.map(|own| own.bits),
+        "values": found.values, "party": found.party, "parties": found.parties,
+        "threshold": found.threshold, "quorum": found.quorum, "keys": found.switches(),
+        "note": found.note, "program": program.map(program_value),
+    })
+}
+
+/// The claims that there are.
+fn rows(found: &Description, program: Option<&CkksProgram>) -> Vec<(&'static str, String)> {
+    let known = if found.in_table { "" } else { " (not a set of this version)" };
+    let mut rows = vec![
+        ("holds", format!("{}, {}", found.kind, megabytes(found.bytes as usize))),
+        ("parameter set", format!("{}{known}", found.params)),
+    ];
+    rows.extend(found.key.map(|k| ("key id", k.to_string())));
+    rows.extend(found.role.map(|r| ("under", format!("the {r:?} key").to_lowercase())));
+    rows.extend(found.does.map(|kind| ("does", kind.to_string())));
+    rows.extend(found.encoding.map(|e| {
+        let padding = if e.padding { " below a padding bit" } else { "" };
+        ("encoding", format!("{} values{padding}", e.values))
+    }));
+    rows.extend(found.range.map(|(a, b)| ("messages", format!("{a} to {b}"))));
+    rows.extend(found.noise.map(|v| ("noise", format!("2^{:.2} of the torus", v.sqrt().log2()))));
+    if let (Some(party), Some(all), Some(t)) = (found.party, found.parties, found.threshold) {
+        rows.push(("share", format!("of party {party} of {all}, of whom {t} decrypt together")));
+    }
+    if let (Some(party), Some(quorum)) = (found.party, &found.quorum) {
+        rows.push(("part", format!("of party {party}; the quorum is {quorum:?}")));
+    }
+    rows.extend(found.level.map(|l| ("level", l.to_string())));
+    rows.extend(found.integers.map(|i| ("integers", format!("{} of {} bits", i.count, i.bits))));
+    let of = found.values.as_ref().map(|kind| format!(", {kind}")).unwrap_or_default();
+    let slots = found.slots.filter(|_| found.integers.is_none());
+    rows.extend(slots.map(|n| ("values", format!("{n}{of}"))));
+    rows.extend(found.scale.map(|s| ("scale", format!("2^{:.2}", s.log2()))));
+    rows.extend(found.error.map(|e| ("error", format!("2^{:.2}", e.log2()))));
+    let keys = found.switches().into_iter();
+    rows.extend(keys.map(|(what, level)| ("key", format!("{what}, up to level {level}"))));
+    rows.extend(program.iter().flat_map(|program| program_rows(program)));
+    if !found.note.is_empty() {
+        // Whoever wrote the file wrote this.
+        let shown = found.note.chars().map(|c| if c.is_control() { ' ' } else { c });
+        rows.push(("note", shown.collect()));
+    }
+    if let Some(whole) = whole_bytes(found).filter(|whole| *whole != found.bytes) {
+        let (bytes, off) = (found.bytes, whole.abs_diff(found.bytes));
+        let what = if whole > bytes { "are missing" } else { "are too many" };
+        let text =
+            format!("NOT WHOLE: {whole} bytes wanted, {bytes} there, {off} {what}; copy it again");
+        rows.push(("length", text));
+    }
+    let checked = match program {
+        Some(_) => "all of it: the program was recorded again",
+        None => "its form; all else is checked when the file is used",
+    };
+    rows.push(("checked", checked.into()));
+    let tensor = |t: &TensorShape| {
+        let size = megabytes(t.bytes as usize);
+        ("tensor", format!("{} {:?} {}, {size}", t.name, t.shape, t.dtype))
+    };
+    rows.extend(found.tensors.iter().map(tensor));
+    rows
+}
+
+/// The inputs, needs and cost of a program, as rows for people.
+pub fn program_rows(program: &CkksProgram) -> Vec<(&'static str, String)> {
+    let (cost, needs) = (program.cost(), program.needs());
+    let info = |regs: &[Reg]| {
+        let each = regs.iter().filter_map(|r| program.info(*r));
+        let text = |x: &RlweInfo| {
+            format!("level {}, scale 2^{:.2}, {} values", x.level, x.scale.log2(), x.slots)
+        };
+        each.map(text).collect::<Vec<String>>()
+    };
+    let mut rows: Vec<(&str, String)> = vec![];
+    rows.extend(info(program.inputs()).into_iter().map(|text| ("input", text)));
+    rows.extend(info(program.outputs()).into_iter().map(|text| ("output", text)));
+    rows.push(("instructions", program.ops().len().to_string()));
+    let turns: Vec<String> = needs.rotations.keys().take(16).map(i64::to_string).collect();
+    let more = if needs.rotations.len() > turns.len() { ", …" } else { "" };
+    let by =
+        if turns.is_empty() { String::new() } else { format!(" by {}{more}", turns.join(", ")) };
+    rows.push(("needs", format!("{}{by}", counted(needs.rotations.len(), "rotation"))));
+    let levels = [
+        ("the key of products", (needs.multiply > 0).then_some(needs.multiply)),
+        ("the key of conjugation", needs.conjugate),
+        ("the keys of a bootstrap", needs.bootstrap),
+    ];
+    for (what, level) in levels {
+        rows.extend(level.map(|level| ("needs", format!("{what}, up to level {level}"))));
+    }
+    rows.push(("cost", counted(program.bootstraps(), "bootstrap")));
+    rows.push(("cost", format!("{} key switches", cost.key_switches)));
+    rows.push(("cost", format!("{} products of ciphertexts", cost.products)));
+    rows.push(("cost", format!("about {} transforms", cost.transforms)));
+    rows.push(("memory", format!("{} of ciphertexts for each lane", megabytes(cost.bytes))));
+    rows
+}
+
+/// The same as JSON.
+pub fn program_value(program: &CkksProgram) -> Value {
+    let (cost, needs) = (program.cost(), program.needs());
+    let info = |regs: &[Reg]| -> Vec<Value> {
+        let each = regs.iter().filter_map(|r| program.info(*r));
+        each.map(|x| json!({ "level": x.level, "scale": x.scale, "slots": x.slots })).collect()
+    };
+    json!({
+        "inputs": info(program.inputs()), "outputs": info(program.outputs()),
+        "needs": {
+            "rotations": needs.rotations.keys().collect::<Vec<_>>(), "multiply": needs.multiply,
+            "conjugate": needs.conjugate, "bootstrap": needs.bootstrap,
+        },
+        "cost": {
+            "instructions": program.ops().len(), "bootstraps": program.bootstraps(),
+            "key_switches": cost.key_switches, "products": cost.products,
+            "transforms": cost.transforms, "diagonals": cost.diagonals, "bytes_per_lane": cost.bytes,
+        },
+    })
+}
