@@ -158,6 +158,8 @@ def test_a_bomb_ends_soon_and_takes_little_memory(tmp_path, yosys, name):
         (M % "assign y = a;\nassign y = ~a;", "one source for every signal in line 3 of .*two for"),
         (M % "assign y = y + a;", "without a loop in line 2 of .*`y`, which depends on itself"),
         ('`include "other.v"\n' + M % "assign y = a;", "no other file in line 1 of "),
+        (M % "assign y = a;\nalways_comb assert(a < 3);", "without assertions in line 3 of "),
+        ("module m(input a);\nendmodule\n", "an output in .*got a module without one"),
     ],
 )
 def test_texts_that_yosys_would_accept_are_refused_with_the_file(tmp_path, yosys, text, says):
@@ -166,6 +168,13 @@ def test_texts_that_yosys_would_accept_are_refused_with_the_file(tmp_path, yosys
     with pytest.raises(becalm.BadInput, match=says) as refused:
         becalm.circuit.load(file)
     assert str(file) in str(refused.value) and "input.sv" not in str(refused.value)
+
+
+def test_messages_and_the_mark_of_utf8_are_left_out(tmp_path, yosys):
+    file = tmp_path / "mine.sv"
+    text = M % 'assign y = ~a;\ninitial $display("hi");\nalways_comb $display("%d", a);'
+    file.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert becalm.circuit.load(file)(1) == 254
 
 
 LOOP = "module m(input x, clk, output a);\nwire b, c;\n%s\nendmodule\n"

@@ -75,6 +75,11 @@ def test_a_circuit_takes_arrays(toy, rng):
     assert circuit(np.zeros((0, 2), int), 1)[0].shape == (0, 2)
 
 
+def test_the_cost_of_a_circuit_is_that_of_its_program():
+    circuit = becalm.circuit.trace(lambda a, b: a + b, 4, 4)
+    assert becalm.cost(circuit, "toy_2_2") == circuit.compile("toy_2_2").cost
+
+
 def test_a_key_or_server_of_the_other_scheme_is_named(toy):
     circuit = becalm.circuit.trace(lambda a: ~a, 4)
     secret, server = becalm.keygen("ckks_toy_12", allow_insecure=True, progress=False)
@@ -91,6 +96,11 @@ def test_a_key_or_server_of_the_other_scheme_is_named(toy):
     ):
         with pytest.raises(refused, match="got Server of CKKS"):
             call()
+    program = circuit.compile("toy_2_2")
+    with pytest.raises(becalm.BadInput, match="got one of TFHE"):
+        server.run(program, secret.encrypt([1]))
+    with pytest.raises(becalm.BadInput, match="got list; pass its elements one by one"):
+        toy.server.run(program, circuit.encrypt(toy.secret, 7))
     with pytest.raises(TypeError, match=r"^Key\.encrypt"):
         secret.encrypt([1], below=2)
 
@@ -103,6 +113,14 @@ def test_a_key_or_server_of_the_other_scheme_is_named(toy):
         (lambda: becalm.circuit.trace(lambda a: {"a": ~a}, 4), "rename the parameter"),
         (lambda: becalm.circuit.trace(lambda out0: ~out0, 4), "no input is called, got out0"),
         (lambda: becalm.circuit.trace(lambda a: (), 4), "a function without one"),
+        (lambda: becalm.circuit.trace(lambda a: a, 10**9), "at most 1048576 bits"),
+        (lambda: becalm.circuit.trace(lambda a: a << 10**9, 4), "at most 1048576 bits"),
+        (lambda: becalm.circuit.trace(lambda a: a << 2**70, 4), "at most 1048576 bits"),
+        (lambda: becalm.circuit.trace(lambda a: a[a], 4), "select where the place"),
+        (lambda: becalm.circuit.trace(lambda a: a[None], 4), "a slice, got NoneType"),
+        (lambda: becalm.circuit.trace(lambda a: -a, 4), "operators that bits have"),
+        (lambda: becalm.circuit.trace(lambda a: 7 % a, 4), "operators that bits have"),
+        (lambda: becalm.circuit.trace(lambda a: np.where(a > 1, a, a), 4), "where numpy has"),
         (lambda: becalm.circuit.trace(lambda a: ~a, 4)([3, 16]), "4 bits for a, got 16"),
         (lambda: becalm.circuit.trace(lambda a, b: a, 4, 4)([1, 2], [1, 2, 3]), "broadcast"),
         (lambda: becalm.circuit.trace(lambda a, b: a, 4), "a width for each argument"),
@@ -251,6 +269,13 @@ def _cost(circuit, goal):
 
 
 @pytest.mark.parametrize("three", [3, np.int64(3), np.uint8(3)])
+def test_bits_are_iterated_compared_and_shifted_away():
+    c = becalm.circuit.trace(lambda a: (*a, a == np.int64(3), np.int64(3) != a, a >> 2**70), 2)
+    assert c(3) == (1, 1, 1, 0, 0)
+    with pytest.raises(IndexError, match="below 3, got 5"):
+        becalm.circuit.trace(lambda a: a[5], 3)
+
+
 def test_numbers_of_numpy_stand_on_either_side(three):
     traced = becalm.circuit.trace(lambda a: (three + a, a * three, three < a, three ^ a), 4)
     assert traced(5) == (8, 15, 1, 6)

@@ -290,3 +290,15 @@ def test_every_refusal_says_what_to_do(words, toy, stranger):
     for run in (lambda: np.array(x), lambda: bool(x)):
         with pytest.raises(becalm.Unsupported, match="decrypt"):
             run()
+
+
+def test_types_are_named_as_numpy_names_them_and_comparisons_want_integers(toy):
+    x = toy.secret.encrypt([3, 200], becalm.uint(8)).on(toy.server)
+    for name in (np.uint16, "u2", becalm.uint(16)):
+        assert x.table(range(256), name).decrypt(toy.secret).dtype == np.uint16
+    for other, got in (("a", "str"), (None, "NoneType")):
+        for call in (lambda o=other: x == o, lambda o=other: o != x):
+            with pytest.raises(becalm.BadInput, match=f"integers on both sides, got {got}"):
+                call()
+    with pytest.raises(becalm.BadInput, match="a choice of deep, got str"):
+        x.apply("mul", x, deep="yes")

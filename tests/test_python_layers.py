@@ -11,8 +11,8 @@ FOLDER = Path(becalm.__file__).parent
 #: nothing of TFHE knows CKKS, and nothing of CKKS knows TFHE.
 LAYERS = (
     {
-        "common": """_called _encrypted _files _html _lock _machine _names _native_calls _numpy
-            _pair _progress _public _values errors"""
+        "common": """_bits _called _encrypted _files _html _lock _machine _names _native_calls
+            _numpy _pair _progress _public _values errors"""
     },
     {
         "tfhe": """_arrays _encrypted_table _gates _lists _matmul _operations _operators _programs

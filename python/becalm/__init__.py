@@ -213,9 +213,11 @@ def params(
 @overload
 def cost(what: ckks.Program) -> ckks.Cost: ...
 @overload
-def cost(what: TfheProgram | TableSource | Table, on: Any = ..., *, lanes: int = ...) -> Cost: ...
 def cost(
-    what: ckks.Program | TfheProgram | TableSource | Table,
+    what: TfheProgram | circuit.Circuit | TableSource | Table, on: Any = ..., *, lanes: int = ...
+) -> Cost: ...
+def cost(
+    what: ckks.Program | TfheProgram | circuit.Circuit | TableSource | Table,
     on: Any = "tfhe_2_2",
     *,
     lanes: int = 1,
@@ -225,7 +227,8 @@ def cost(
     Parameters
     ----------
     what
-        A program of either scheme; or a function, a list of entries or a `Table`.
+        A program of either scheme, or a circuit, which is compiled first; or a function, a list of
+        entries or a `Table`.
     on
         A parameter set, its name, or a server. A server estimates seconds from its last run. A
         program of CKKS has its own set.
@@ -244,6 +247,8 @@ def cost(
     """
     if isinstance(what, ckks.Program):
         return what.cost
+    if isinstance(what, circuit.Circuit):
+        what = what.compile(on)
     if isinstance(on, Server):
         return on.cost(what, lanes=lanes)
     return cost_of(what, on, lanes)

@@ -553,7 +553,9 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         [[0.25, 1.0], [4.0, 1.0]]
         """
         if not isinstance(program, Program):
-            got, remedy = type(program).__name__, f'record a becalm.Program("{self._plan.name}")'
+            of_tfhe = isinstance(getattr(program, "_native", None), _native.Program)
+            got = "one of TFHE" if of_tfhe else type(program).__name__
+            remedy = f'record a becalm.Program("{self._plan.name}")'
             raise BadInput("run", "a program of CKKS", got, remedy)
         program._require_set(self._plan.name)
         if not program.outputs:

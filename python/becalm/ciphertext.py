@@ -482,6 +482,8 @@ def require(x: object, op: str) -> Ciphertext:
         remedy = "encrypt the value first"
         if got == "Integers":
             remedy = "its operators and methods compute on it: x + y, x.table(...)"
+        elif isinstance(x, (list, tuple)):
+            remedy = "pass its elements one by one, as in server.run(program, *arguments)"
         elif (what := what_of(x)) is not None:
             got, remedy = what, "use the server of the keys that it was encrypted for"
         raise BadInput(op, "a ciphertext of TFHE", got, remedy)

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import inspect
 import math
-import operator
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from becalm import _html, _native, _progress, _public, _values
+from becalm._bits import Bits, Gates, join, number, require_width, select
 from becalm._called import called
 from becalm.ciphertext import Ciphertext
 from becalm.errors import BadInput
@@ -215,7 +215,7 @@ class Circuit(_html.Shown):
         shape = _values.common_shape("circuit", *(x.shape for x in given))
         bits: list[list[int]] = []
         for (name, width), lanes in zip(self.inputs, given, strict=True):
-            found = [_number("circuit", x) for x in np.broadcast_to(lanes, shape).ravel().tolist()]
+            found = [number("circuit", x) for x in np.broadcast_to(lanes, shape).ravel().tolist()]
             wide = next((x for x in found if x >> width), None)
             if wide is not None:
                 raise BadInput("circuit", f"{width} bits for {name}", str(wide), "see inputs")
@@ -311,223 +311,6 @@ def load(
     return Circuit(_native.Circuit.load(file, most, time, top))
 
 
-class _Gates:
-    """Gates as tables of BLIF, recorded one by one."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.known: dict[tuple[str, str, str], str] = {}
-
-    def gate(self, table: str, a: str, b: str) -> str:
-        key = (table, min(a, b), max(a, b))
-        if key not in self.known:
-            name = f"$n{len(self.known)}"
-            self.lines.append(f".names {key[1]} {key[2]} {name}\n{table}")
-            self.known[key] = name
-        return self.known[key]
-
-
-_AND, _OR, _XOR = "11 1", "1- 1\n-1 1", "01 1\n10 1"
-
-
-class Bits:
-    """A number without sign while a function is traced: its bits, least significant first.
-
-    `&`, `|`, `^` and `~` work bit by bit; `+` and `*` give as many bits as the result can have,
-    `-` is modulo 2^width; comparisons give one bit; shifts are by clear numbers; `x[i]` and
-    `x[i:j]` choose bits. Operands may be clear integers. There is no branching on a bit: use
-    `becalm.circuit.select`.
-
-    Examples
-    --------
-    >>> becalm.circuit.trace(lambda a: (a[0], a >> 1, a == 5), 4)(5)
-    (1, 2, 1)
-    """
-
-    __slots__ = ("_gates", "_names")
-    __hash__ = None  # type: ignore[assignment]
-    # numpy's numbers leave their operators to this class.
-    __array_ufunc__ = None
-
-    def __init__(self, gates: _Gates, names: list[str]) -> None:
-        self._gates, self._names = gates, names
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def __getitem__(self, at: int | slice) -> Bits:
-        names = self._names[at] if isinstance(at, slice) else [self._names[at]]
-        if not names:
-            raise BadInput("trace", "some bits", "none", f"choose from the {len(self)} there are")
-        return Bits(self._gates, names)
-
-    def __and__(self, other: Bits | int) -> Bits:
-        return self._each(_AND, other)
-
-    def __or__(self, other: Bits | int) -> Bits:
-        return self._each(_OR, other)
-
-    def __xor__(self, other: Bits | int) -> Bits:
-        return self._each(_XOR, other)
-
-    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
-
-    def __invert__(self) -> Bits:
-        return self ^ ((1 << len(self)) - 1)
-
-    def __lshift__(self, by: int) -> Bits:
-        return Bits(self._gates, ["$zero"] * _number("trace", by) + self._names)
-
-    def __rshift__(self, by: int) -> Bits:
-        return Bits(self._gates, self._names[_number("trace", by) :] or ["$zero"])
-
-    def __add__(self, other: Bits | int) -> Bits:
-        a, b = self._pair(other)
-        return Bits(self._gates, self._sum(a, b, "$zero"))
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Bits | int) -> Bits:
-        a, b = self._pair(other)
-        return Bits(self._gates, self._sum(a, [self._not(x) for x in b], "$one")[:-1])
-
-    def __rsub__(self, other: int) -> Bits:
-        return self._of(other) - self
-
-    def __mul__(self, other: Bits | int) -> Bits:
-        b = self._of(other)
-        width, total = len(self) + len(b), self & Bits(self._gates, [b._names[0]] * len(self))
-        for i, bit in enumerate(b._names[1:], 1):
-            row = self & Bits(self._gates, [bit] * len(self))
-            # Below i nothing is added any more.
-            high = total[i:] + row if len(total) > i else row
-            low = total._names[:i] + ["$zero"] * (i - len(total))
-            total = Bits(self._gates, (low + high._names)[:width])
-        return Bits(self._gates, (total._names + ["$zero"] * width)[:width])
-
-    __rmul__ = __mul__
-
-    def __lt__(self, other: Bits | int) -> Bits:
-        return ~(self >= other)
-
-    def __ge__(self, other: Bits | int) -> Bits:
-        a, b = self._pair(other)
-        return Bits(self._gates, self._sum(a, [self._not(x) for x in b], "$one")[-1:])
-
-    def __gt__(self, other: Bits | int) -> Bits:
-        return self._of(other) < self
-
-    def __le__(self, other: Bits | int) -> Bits:
-        return self._of(other) >= self
-
-    def __eq__(self, other: object) -> Bits:  # type: ignore[override]
-        return ~(self != other)
-
-    def __ne__(self, other: object) -> Bits:  # type: ignore[override]
-        if not isinstance(other, (Bits, int)):
-            raise BadInput("trace", "bits or an integer", type(other).__name__, "compare these")
-        names = (self ^ other)._names
-        while len(names) > 1:
-            pairs = zip(names[::2], names[1::2], strict=False)
-            names = [self._gates.gate(_OR, a, b) for a, b in pairs] + names[len(names) & ~1 :]
-        return Bits(self._gates, names)
-
-    def __bool__(self) -> NoReturn:
-        remedy = "use becalm.circuit.select, or & and | instead of `and` and `or`"
-        wanted = "code that does not branch on an encrypted bit"
-        raise BadInput("trace", wanted, "`if`, `and`, `or`", remedy)
-
-    def __repr__(self) -> str:
-        return f"<becalm.Bits, {len(self)} of them>"
-
-    def _of(self, other: Bits | int) -> Bits:
-        if isinstance(other, Bits):
-            if other._gates is not self._gates:
-                raise BadInput("trace", "bits of this function", "others", "use its arguments")
-            return other
-        number = _number("trace", other)
-        width = max(number.bit_length(), 1)
-        return Bits(self._gates, ["$one" if number >> i & 1 else "$zero" for i in range(width)])
-
-    def _pair(self, other: Bits | int) -> tuple[list[str], list[str]]:
-        b = self._of(other)._names
-        width = max(len(self), len(b))
-        zeros = ["$zero"] * width
-        return (self._names + zeros)[:width], (b + zeros)[:width]
-
-    def _each(self, table: str, other: Bits | int) -> Bits:
-        pairs = zip(*self._pair(other), strict=True)
-        return Bits(self._gates, [self._gates.gate(table, a, b) for a, b in pairs])
-
-    def _not(self, name: str) -> str:
-        return self._gates.gate(_XOR, name, "$one")
-
-    def _sum(self, a: list[str], b: list[str], carry: str) -> list[str]:
-        """The bits of a sum, and the carry out of it."""
-        gate, names = self._gates.gate, []
-        for x, y in zip(a, b, strict=True):
-            half = gate(_XOR, x, y)
-            names.append(gate(_XOR, half, carry))
-            carry = gate(_XOR, x, gate(_AND, half, gate(_XOR, x, carry)))
-        return [*names, carry]
-
-
-def join(*parts: Bits) -> Bits:
-    """Bits one after another, the first part the least significant.
-
-    Returns
-    -------
-    Bits
-        All bits.
-
-    Raises
-    ------
-    BadInput
-        For anything but bits.
-
-    Examples
-    --------
-    >>> becalm.circuit.trace(lambda a, b: becalm.circuit.join(a, b), 4, 4)(1, 2)
-    33
-    """
-    if not parts or not all(isinstance(p, Bits) for p in parts):
-        raise BadInput("join", "bits", "something else", "use it inside a traced function")
-    return Bits(parts[0]._gates, [name for p in parts for name in parts[0]._of(p)._names])
-
-
-def select(bit: Bits, yes: Bits | int, no: Bits | int) -> Bits:
-    """`yes` where the bit is 1, else `no`.
-
-    Parameters
-    ----------
-    bit
-        One traced bit.
-    yes, no
-        Bits, or plain integers.
-
-    Returns
-    -------
-    Bits
-        The chosen bits.
-
-    Raises
-    ------
-    BadInput
-        For anything but one traced bit.
-
-    Examples
-    --------
-    >>> larger = becalm.circuit.trace(lambda a, b: becalm.circuit.select(a > b, a, b), 4, 4)
-    >>> larger(9, 12)
-    12
-    """
-    if not isinstance(bit, Bits) or len(bit) != 1:
-        raise BadInput("select", "one traced bit", repr(bit), "use it inside a traced function")
-    a, b = bit._of(yes)._pair(no)
-    first, second = Bits(bit._gates, a), Bits(bit._gates, b)
-    return second ^ ((first ^ second) & Bits(bit._gates, bit._names * len(a)))
-
-
 def trace(function: Callable[..., Any], *widths: int) -> Circuit:
     """The circuit of a Python function of numbers without sign, which have these widths in bits.
 
@@ -557,9 +340,10 @@ def trace(function: Callable[..., Any], *widths: int) -> Circuit:
     >>> c(200, 100), c.outputs
     ((300, 0), [('sum', 9), ('less', 1)])
     """
-    gates = _Gates()
+    gates = Gates()
     names = _parameters(function, len(widths))
     ports = [(n, _values.count("trace", "width", w)) for n, w in zip(names, widths, strict=True)]
+    require_width(sum(width for _, width in ports))
     if not ports or not all(width for _, width in ports):
         raise BadInput("trace", "inputs of at least one bit", str(widths), "give their widths")
     wires = [[f"{name}[{i}]" for i in range(width)] for name, width in ports]
@@ -602,13 +386,3 @@ def _parameters(function: Callable[..., Any], count: int) -> list[str]:
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     names = [p.name for p in kinds if p.kind in plain][:count]
     return names + [f"in{i}" for i in range(len(names), count)]
-
-
-def _number(op: str, value: Any) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise BadInput(op, "an integer", type(value).__name__, "pass an int") from None
-    if number < 0:
-        raise BadInput(op, "an integer from 0 up", str(number), "take it modulo a power of 2")
-    return number

@@ -197,6 +197,8 @@ class Integers(_words.Words, _html.Shown):
         if operation in _WRITTEN:
             wanted = "an operation on operands alone"
             raise BadInput("apply", wanted, operation, f"write {_WRITTEN[operation]}")
+        if not (deep is None or isinstance(deep, (bool, np.bool_))):
+            raise BadInput("apply", "a choice of deep", type(deep).__name__, "pass True or False")
         found = self._run(operation, [self, *others], deep=deep)
         return tuple(found) if len(found) > 1 else found[0]
 
@@ -222,7 +224,7 @@ class Integers(_words.Words, _html.Shown):
         """
         return self._run("select", [self, when_true, when_false])[0]
 
-    def table(self, entries: Sequence[int], type_: IntegerType | None = None) -> Integers:
+    def table(self, entries: Sequence[int], type_: Any = None) -> Integers:
         """The entry of a clear table of at most 256 at each of these indices (unsigned, of
         at most 8 bits), in this type or another; 0 past its end.
 
@@ -231,7 +233,7 @@ class Integers(_words.Words, _html.Shown):
         entries
             The entries, at most 256.
         type_
-            The type of the entries, by default this one.
+            The type of the entries, by default this one, as for `astype`.
 
         Returns
         -------
@@ -243,7 +245,7 @@ class Integers(_words.Words, _html.Shown):
         >>> (x >> 6).table([0, 1, 8, 27]).decrypt(secret).tolist()
         [[27, 0], [1, 0]]
         """
-        ty = _operations.type_of("table", type_ or self.type)
+        ty = self.type if type_ is None else _types.named("table", type_)
         return self._run("table", [self, *_operations.entries_of(entries)], ty)[0]
 
     def __getitem__(self, key: Any) -> Integers:
@@ -375,11 +377,10 @@ class Integers(_words.Words, _html.Shown):
             if operation not in ("eq", "ne"):
                 return NotImplemented
             # Python would compare identities, and answer in silence.
-            other = next(
-                type(x).__name__ for x in operands if _operators.number(operation, x) is None
-            )
+            others = [x for x in operands if not isinstance(x, Integers)]
+            got = next(type(x).__name__ for x in others if _operators.number(operation, x) is None)
             remedy = "compare with an integer, an array or encrypted integers"
-            raise BadInput(operation, "integers on both sides", other, remedy)
+            raise BadInput(operation, "integers on both sides", got, remedy)
         if operation in _operators.COMPARISONS:
             return self._compared(operation, found)
         results = self._run(operation, found)

@@ -89,7 +89,12 @@ impl Limits {
     /// one that is not text. Each names the path.
     pub fn read_text(self, path: impl AsRef<Path>) -> Result<String> {
         let path = path.as_ref();
-        let text = String::from_utf8(self.read_bytes(path)?).ok();
+        let mut bytes = self.read_bytes(path)?;
+        // Editors of Windows mark UTF-8 so.
+        if bytes.starts_with(b"\xEF\xBB\xBF") {
+            bytes.drain(..3);
+        }
+        let text = String::from_utf8(bytes).ok();
         text.filter(|text| !text.contains('\0')).ok_or_else(|| {
             let remedy = "give a text: UTF-8 without zero bytes";
             bad_but("a text", format!("{}, which holds other bytes", path.display()), remedy)

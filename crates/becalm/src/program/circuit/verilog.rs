@@ -32,7 +32,7 @@ const DRIVER: &str = "import sys\nfrom pyosys import libyosys\ndesign = libyosys
 /// before them; it knows the names of signals after `opt_clean` alone.
 const SCRIPT: &str = "tee -o read.txt read_verilog -sv -nodpi -nodisplay input.sv\n\
     tee -o top.txt hierarchy -check -auto-top\ntee -q -o divisions.txt dump t:$div t:$mod t:$divfloor t:$modfloor\n\
-    proc -noopt\nflatten\ntee -q -o ports.txt dump x:*\nopt_clean\ntee -o check.txt check\nopt_expr -keepdc\nopt_clean\ntee -q -o cells.txt dump c:*\nopt -full\nmemory -nomap\nmemory_map\nopt -full\ntechmap\nopt\nabc -g AND,XOR\nopt_clean\nwrite_blif output.blif\n";
+    proc -noopt\ndelete t:$print\nflatten\ntee -q -o ports.txt dump x:*\nopt_clean\ntee -o check.txt check\nopt_expr -keepdc\nopt_clean\ntee -q -o cells.txt dump c:*\nopt -full\nmemory -nomap\nmemory_map\nopt -full\ntechmap\nopt\nabc -g AND,XOR\nopt_clean\nwrite_blif output.blif\n";
 
 /// Runs a command under limits: kilobytes of memory, seconds of processor time, blocks of 512 bytes for each file. It fails as a
 /// command does that is not there, with the status 127.
@@ -97,6 +97,10 @@ pub(super) fn parse(
             }
         };
         return Err(refused(wanted, shown(cell), path, remedy));
+    }
+    if blif.lines().any(|line| line.trim() == ".outputs") {
+        let remedy = "declare what it computes as `output`";
+        return Err(refused("an output", "a module without one", path, remedy));
     }
     let circuit = Circuit::parse(&blif).map_err(|e| {
         refused("a module that becomes gates", e.detail().got.clone(), path, SELF_CONTAINED)

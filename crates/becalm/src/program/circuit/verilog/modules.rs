@@ -45,7 +45,7 @@ pub(super) fn top<'a>(
     let wanted = format!("one top module in {file}");
     let got = format!("{} that no other module contains: {}", free.len(), list(free));
     let remedy =
-        "choose one: `--top NAME` of the command, `top=` in Python, `Circuit::load_top` in Rust";
+        "choose one: `--top NAME` of the command, `top=` in Python, `Circuit::load_with` in Rust";
     Err(refused(wanted, got, remedy))
 }
 

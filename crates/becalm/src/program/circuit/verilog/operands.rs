@@ -51,8 +51,10 @@ pub(super) fn without_gates(
     limits: Limits,
     path: &Path,
 ) -> Result<Error> {
-    let (wanted, remedy) =
-        ("operators that become gates", "write `**` and the like with other operators");
+    let (wanted, remedy) = match kind {
+        "$check" => ("a module without assertions", "take `assert` and the like out"),
+        _ => ("operators that become gates", "write `**` and the like with other operators"),
+    };
     let cells = listed(folder, "cells.txt", limits)?;
     let found = operations(&cells).into_iter().find(|operation| operation.kind == kind);
     Ok(match found {
