@@ -31,8 +31,9 @@ WHEEL_SOURCES := pyproject.toml Cargo.toml Cargo.lock README.md LICENSE packagin
 MAKEFLAGS += --no-print-directory
 # The theme of the site speaks of a later engine.
 export NO_MKDOCS_2_WARNING := 1
-# The client for wasm32, which `make client` builds and `becalm demo` serves.
-export BECALM_CLIENT := $(wildcard $(CURDIR)/target/client/becalm_client.wasm)
+# The client for wasm32, which `make client` builds, and the command and the wheel carry.
+BECALM_CLIENT ?= $(wildcard $(CURDIR)/target/client/becalm_client.wasm)
+export BECALM_CLIENT
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 .NOTPARALLEL:
 .DELETE_ON_ERROR:

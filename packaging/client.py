@@ -20,7 +20,7 @@ HELP = """no compiler on this machine has the standard library of Rust for wasm3
 One of these helps:
   rustup target add wasm32-unknown-unknown
   rustup component add rust-src
-  apt-get install rustc-web rust-web-src lld
+  apt-get install rustc-web rust-web-src lld-22
 Then run `make client` again. All the rest of becalm builds without it."""
 
 
@@ -91,10 +91,13 @@ def build(rustc, library, from_source):
     return ROOT / "target" / "wasm" / TARGET / "client" / "becalm_client.wasm"
 
 
-def main():
-    """Builds, puts the package together, and tells its size."""
+def main(*options):
+    """Builds, puts the package together, and tells its size. `--find` only names the compiler."""
     if (found := toolchain()) is None:
         sys.exit(HELP)
+    if options == ("--find",):
+        print(found[0])
+        return
     module = build(*found)
     package = ROOT / "crates" / "becalm-client" / "npm"
     OUT.mkdir(parents=True, exist_ok=True)
@@ -110,4 +113,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
