@@ -56,9 +56,9 @@ class Wire:
         while True:
             try:
                 browser, _ = self._server.accept()
-            except OSError:
+                server = socket.create_connection(("127.0.0.1", self._port))
+            except OSError:  # The test has ended.
                 return
-            server = socket.create_connection(("127.0.0.1", self._port))
             kept = bytearray()
             with self._lock:
                 self.connections.append(kept)
