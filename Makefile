@@ -13,7 +13,7 @@ FUZZ_FLAGS := --cfg fuzzing -Cpasses=sancov-module -Ccodegen-units=1 $(addprefix
 # Crates that neither build nor test the peers: all but the benchmark.
 OURS := --workspace --exclude becalm-bench
 # Crates that others may build on.
-LIBRARIES := -p becalm -p becalm-cli -p becalm-cuda -p becalm-serve
+LIBRARIES := -p becalm -p becalm-cli -p becalm-client -p becalm-cuda -p becalm-serve
 # What `make targets` checks: the library without the backend for GPUs, whose driver is not there.
 OTHER := -Zbuild-std=std,panic_abort -p becalm --no-default-features
 # The tests of `make check`: parts of their names.
@@ -24,18 +24,21 @@ CRATES  = $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src
 REMAP   = [build]\nrustflags = ["--remap-path-prefix=$(CRATES)=registry"]
 # The sources of the wheel.
 WHEEL_SOURCES := pyproject.toml Cargo.toml Cargo.lock README.md LICENSE packaging/third_party.py \
-	$(shell find crates/becalm crates/becalm-cli crates/becalm-cuda crates/becalm-python crates/becalm-serve python -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' -o -name '*.cu*' -o -name THIRD_PARTY.txt 2>/dev/null) \
-	$(wildcard target/cuda/kernels.sources)
+	$(shell find crates/becalm crates/becalm-cli crates/becalm-client crates/becalm-cuda crates/becalm-python crates/becalm-serve python -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' -o -name '*.cu*' -o -path '*/demo/*' -o -path '*/npm/index.js' -o -name THIRD_PARTY.txt 2>/dev/null) \
+	$(wildcard target/cuda/kernels.sources) $(wildcard target/client/becalm_client.wasm)
 
 # The tests run `make run`, and it prints there exactly what it prints at a prompt.
 MAKEFLAGS += --no-print-directory
 # The theme of the site speaks of a later engine.
 export NO_MKDOCS_2_WARNING := 1
+# The client for wasm32, which `make client` builds, and the command and the wheel carry.
+BECALM_CLIENT ?= $(wildcard $(CURDIR)/target/client/becalm_client.wasm)
+export BECALM_CLIENT
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run check test test-full lint audit notices wheel bench docs site notebooks site-shots fuzz faults rtl rtl-report man cuda targets clean FORCE
+.PHONY: help run check test test-full lint audit notices wheel bench docs site notebooks site-shots fuzz faults rtl rtl-report man client cuda targets clean FORCE
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -116,6 +119,9 @@ man: ## The manual pages, one for each command, into target/man/man1
 cuda: .venv/.cuda ## The CUDA kernels for every GPU into target/cuda, with the compiler's report (no GPU needed)
 	$(CARGO) run --release -p becalm-cuda --bin becalm-cubins -- target/cuda crates/becalm-cuda/report.json
 	$(CARGO) test --release -p becalm-cuda --test resources -- --include-ignored
+
+client: .cargo/config.toml ## The client for wasm32 and its npm package into target/client, for `becalm demo`
+	$(PYTHON) packaging/client.py
 
 # The source of the standard library is rustup's component rust-src, or what RUSTC names has it. blake3 is built without its C.
 targets: export RUSTC_BOOTSTRAP := 1

@@ -7,6 +7,7 @@ mod bench;
 mod cases;
 mod circuit;
 mod ckks;
+mod demo;
 mod doctor;
 mod estimate;
 mod files;
@@ -71,6 +72,8 @@ enum Verb {
     Job(job::Args),
     /// Offer jobs as a service over HTTP with TLS, limits and metrics.
     Serve(serve::Args),
+    /// A page that encrypts and decrypts in the browser, while a server on this machine bootstraps what it cannot read.
+    Demo(demo::Args),
     /// Decrypt with a secret key.
     Decrypt(files::DecryptArgs),
     /// Decryption by several parties: split a key of CKKS, decrypt in parts, combine them.
@@ -178,6 +181,7 @@ where
         Verb::Function(a) => function::run(&a),
         Verb::Job(a) => job::run(&a),
         Verb::Serve(a) => serve::run(&a),
+        Verb::Demo(a) => demo::run(&a),
         Verb::Decrypt(a) => decrypt(&a),
         Verb::Threshold(a) => threshold::run(&a),
         Verb::Circuit(a) => circuit::run(&a),

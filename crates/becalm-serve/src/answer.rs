@@ -17,6 +17,7 @@ pub(crate) struct Answer {
     body: Vec<u8>,
     /// Seconds after which the client may ask again.
     retry: Option<f64>,
+    headers: &'static [(&'static str, &'static str)],
 }
 
 /// An error as it travels.
@@ -69,7 +70,7 @@ impl Fault {
 
 impl Answer {
     pub(crate) fn of(status: u16, media: &'static str, body: Vec<u8>) -> Answer {
-        Answer { status, media, body, retry: None }
+        Answer { status, media, body, retry: None, headers: &[] }
     }
 
     pub(crate) fn json(status: u16, value: &impl Serialize) -> Answer {
@@ -80,6 +81,11 @@ impl Answer {
     /// One without contents.
     pub(crate) fn empty(status: u16) -> Answer {
         Answer::of(status, BYTES, vec![])
+    }
+
+    /// The same with further headers.
+    pub(crate) fn with_headers(self, headers: &'static [(&'static str, &'static str)]) -> Answer {
+        Answer { headers, ..self }
     }
 
     /// Asks the client to come again.
@@ -113,6 +119,9 @@ impl From<Answer> for Response<Full<Bytes>> {
         *made.status_mut() = hyper::StatusCode::from_u16(answer.status).unwrap_or_default();
         let headers = made.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(answer.media));
+        for (name, value) in answer.headers {
+            headers.insert(*name, HeaderValue::from_static(value));
+        }
         if let Some(seconds) = answer.retry {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds.ceil().max(1.0) as u64));
         }

@@ -2,6 +2,7 @@
 
 use crate::answer::{Answer, BYTES, Fault};
 use crate::board::Entry;
+use crate::pages::Page;
 use crate::request::{MAX_REQUEST, Request};
 use crate::routes::{self, Verb};
 use crate::state::State;
@@ -45,6 +46,7 @@ pub(crate) async fn handle(
 ) -> Response<Full<Bytes>> {
     let (head, mut body) = request.into_parts();
     let (verb, answer) = match routes::find(head.method.as_str(), head.uri.path()) {
+        Err(404) if let Some(page) = page(&state, &head) => (None, page.answer()),
         Err(status) => {
             let got = format!("{} {:.200}", head.method, head.uri.path());
             let fault = Fault::new("bad_input", "a route of /openapi.json", got, "look there");
@@ -69,6 +71,12 @@ pub(crate) async fn handle(
         tokio::spawn(timeout(DRAIN, async move { while let Some(Ok(_)) = body.frame().await {} }));
     }
     answer.into()
+}
+
+/// The page that a browser asks for.
+fn page<'a>(state: &'a State, head: &Parts) -> Option<&'a Page> {
+    let asked = head.method == hyper::Method::GET;
+    state.pages.iter().find(|page| asked && page.path == head.uri.path())
 }
 
 fn unauthorised() -> Answer {

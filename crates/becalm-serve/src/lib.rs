@@ -58,6 +58,7 @@ mod client;
 mod handle;
 mod limits;
 mod metrics;
+mod pages;
 mod remote;
 mod request;
 mod routes;
@@ -71,6 +72,7 @@ mod work;
 
 pub use client::Client;
 pub use limits::Limits;
+pub use pages::Page;
 pub use remote::RemoteJob;
 pub use request::Request;
 pub use routes::openapi;

@@ -3,6 +3,7 @@
 use crate::board::Board;
 use crate::limits::{Buckets, Limits};
 use crate::metrics::Metrics;
+use crate::pages::Page;
 use crate::store::Area;
 use crate::tokens::Tokens;
 use becalm::Result;
@@ -41,6 +42,8 @@ pub struct Config {
     pub lease: Duration,
     /// The time that requests have to end when the service does.
     pub grace: Duration,
+    /// Pages in front of the service, which are served without a token.
+    pub pages: Vec<Page>,
     /// Told of events that a keeper of the service wants to know.
     pub tell: Arc<dyn Fn(&str) + Send + Sync>,
 }
@@ -61,6 +64,7 @@ impl Config {
             threads: 0,
             lease: Duration::from_secs(60),
             grace: Duration::from_secs(30),
+            pages: vec![],
             tell: Arc::new(|_| {}),
         }
     }
@@ -77,6 +81,7 @@ pub(crate) struct State {
     pub(crate) backend: String,
     pub(crate) threads: usize,
     pub(crate) lease: Duration,
+    pub(crate) pages: Vec<Page>,
     pub(crate) tell: Arc<dyn Fn(&str) + Send + Sync>,
     pub(crate) areas: HashMap<String, Arc<Area>>,
     pub(crate) board: Board,
@@ -108,6 +113,7 @@ impl State {
             backend: config.backend,
             threads: config.threads,
             lease: config.lease,
+            pages: config.pages,
             tell: config.tell,
             areas,
             board,

@@ -10,7 +10,7 @@ use becalm::cipher::file::{Kind, Trust};
 use becalm::ckks::Context;
 use becalm::job::Digest;
 use becalm::params::{CkksParams, TfheParams};
-use becalm_serve::{Client, Config, GoOn, Limits, Service, Tokens};
+use becalm_serve::{Client, Config, GoOn, Limits, Page, Service, Tokens};
 use jobs::{ckks_squares, folder, squares};
 use serde_json::Value;
 use std::fs;
@@ -396,4 +396,25 @@ fn tls_and_addresses_are_checked() {
     assert!(!format!("{client:?}").contains(TOKEN));
     let open = Config { address: ([0, 0, 0, 0], 0).into(), ..config(&f.0) };
     assert_eq!(Service::bind(open).err().unwrap().kind(), "bad_input");
+}
+
+/// Pages need no token, and a browser lets them talk to their own service alone. Everything else stays as it is without them.
+#[test]
+fn pages_are_open_and_the_rest_is_not() {
+    let folder = folder("pages");
+    let page = Page { path: "/", media: "text/html", body: b"<!doctype html>".to_vec() };
+    let served = serve(Config { pages: vec![page], ..config(&folder.0) });
+    let mut stream = TcpStream::connect(served.address).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("<!doctype html>"), "{answer}");
+    for wanted in ["default-src 'none'", "connect-src 'self'", "nosniff", "text/html"] {
+        assert!(answer.contains(wanted), "{wanted}: {answer}");
+    }
+    let status = |method, place| served.raw(method, place, "", b"").0;
+    assert_eq!(
+        (status("PUT", "/"), status("GET", "/other"), status("GET", "/v1/jobs")),
+        (404, 404, 401)
+    );
 }

@@ -15,6 +15,7 @@ const CRATES: &[&str] = &[
     "becalm",
     "becalm-bench",
     "becalm-cli",
+    "becalm-client",
     "becalm-cuda",
     "becalm-emulator",
     "becalm-python",

@@ -168,7 +168,8 @@ fn no_arrow_runs_back() {
 #[test]
 fn parallel_loops_begin_in_one_place() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let all = ["becalm", "becalm-cli", "becalm-cuda", "becalm-python", "becalm-serve"];
+    let all =
+        ["becalm", "becalm-cli", "becalm-client", "becalm-cuda", "becalm-python", "becalm-serve"];
     let files: Vec<_> =
         all.iter().flat_map(|name| source::files(&crates.join(name).join("src"), "rs")).collect();
     let naming = files.iter().filter(|file| {

@@ -7,12 +7,33 @@
 use super::memory::require_memory;
 use crate::{Error, Result};
 use bytemuck::Pod;
-use memmap2::MmapMut;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// From this size on a buffer is aligned to, and asks for, huge pages.
 const HUGE_PAGE: usize = 2 << 20;
+/// The alignment where the system maps nothing: a cache line.
+const LINE: usize = 64;
+
+#[cfg(not(target_family = "wasm"))]
+use memmap2::MmapMut as Map;
+
+/// A web page maps nothing, and has its memory from the allocator.
+#[cfg(target_family = "wasm")]
+type Map = Vec<u8>;
+
+/// Zeroed bytes from the system.
+fn map(bytes: usize) -> std::io::Result<Map> {
+    #[cfg(not(target_family = "wasm"))]
+    return Map::map_anon(bytes);
+    #[cfg(target_family = "wasm")]
+    {
+        let mut map = Vec::new();
+        map.try_reserve_exact(bytes).map_err(std::io::Error::other)?;
+        map.resize(bytes, 0);
+        Ok(map)
+    }
+}
 
 /// The panic of [`refuse`]: the bytes that were wanted.
 struct Refused(usize);
@@ -60,7 +81,7 @@ pub fn zeroed(op: &'static str, len: usize) -> Result<Vec<u64>> {
 
 /// A fixed-length array of plain numbers, zero at first, aligned to 64 bytes at least.
 pub struct Buffer<T> {
-    map: MmapMut,
+    map: Map,
     offset: usize,
     len: usize,
     element: PhantomData<T>,
@@ -82,9 +103,13 @@ impl<T: Pod> Buffer<T> {
             len.checked_mul(size_of::<T>()).filter(|b| *b < isize::MAX as usize - HUGE_PAGE);
         let bytes = bytes.ok_or_else(|| refused("more than the address space".into()))?;
         require_memory("allocate", bytes)?;
-        let slack = if bytes >= HUGE_PAGE { HUGE_PAGE } else { 0 };
-        let map = MmapMut::map_anon((bytes + slack).max(1)).map_err(|e| refused(e.to_string()))?;
-        let offset = if slack == 0 { 0 } else { map.as_ptr().align_offset(HUGE_PAGE) };
+        let slack = match bytes {
+            _ if cfg!(target_family = "wasm") => LINE,
+            HUGE_PAGE.. => HUGE_PAGE,
+            _ => 0,
+        };
+        let map = map((bytes + slack).max(1)).map_err(|e| refused(e.to_string()))?;
+        let offset = if slack == 0 { 0 } else { map.as_ptr().align_offset(slack) };
         #[cfg(target_os = "linux")]
         if slack != 0 {
             // Only a hint: kernels without huge pages refuse, and the memory is good all the same.

@@ -134,7 +134,8 @@ fn plainly_free(bytes: usize) -> bool {
 /// # Errors
 /// As [`require_memory`].
 pub(crate) fn require_free(op: &'static str, bytes: usize, remedy: &str) -> Result<()> {
-    if plainly_free(bytes) {
+    // A web page has no clock, and is not told how much is free.
+    if cfg!(target_family = "wasm") || plainly_free(bytes) {
         return Ok(());
     }
     let free = available_memory();

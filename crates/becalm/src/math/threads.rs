@@ -7,9 +7,13 @@
 
 use crate::{Error, Result};
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use std::process::id;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+
+/// The process id. A web page has none, and never forks.
+fn id() -> u32 {
+    if cfg!(target_family = "wasm") { 1 } else { std::process::id() }
+}
 
 /// A number of threads; in a forked child as many new ones.
 pub struct Threads {
