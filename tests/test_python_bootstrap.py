@@ -228,3 +228,17 @@ def test_every_backend_and_thread_count(toy, tmp_path):
         y = server.bootstrap(x, lambda m: P - 1 - m)
         assert toy.secret.decrypt(y).tolist() == list(range(P))[::-1]
     assert "3 threads" in repr(server)
+
+
+def test_an_encrypted_table_tells_nothing_of_its_entries(toy):
+    heads = []
+    for entries in ([0] * 16, [15, *range(15)]):
+        file = toy.secret.encrypt_table(entries).to_bytes()
+        heads.append(file[8 : 8 + int.from_bytes(file[:8], "little")])
+    assert heads[0] == heads[1]
+    for entries in ([1, 99], [1, -99]):
+        with pytest.raises(becalm.BadInput) as e:
+            toy.secret.encrypt_table(entries)
+        assert "99" not in str(e.value)
+    with pytest.raises(becalm.BadInput, match="a longer number at position 1"):
+        becalm.circuit.trace(lambda a: ~a, 4).encrypt(toy.secret, [3, 99])

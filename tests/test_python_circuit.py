@@ -121,7 +121,10 @@ def test_a_key_or_server_of_the_other_scheme_is_named(toy):
         (lambda: becalm.circuit.trace(lambda a: -a, 4), "operators that bits have"),
         (lambda: becalm.circuit.trace(lambda a: 7 % a, 4), "operators that bits have"),
         (lambda: becalm.circuit.trace(lambda a: np.where(a > 1, a, a), 4), "where numpy has"),
-        (lambda: becalm.circuit.trace(lambda a: ~a, 4)([3, 16]), "4 bits for a, got 16"),
+        (
+            lambda: becalm.circuit.trace(lambda a: ~a, 4)([3, 16]),
+            "longer number at position 1",
+        ),
         (lambda: becalm.circuit.trace(lambda a, b: a, 4, 4)([1, 2], [1, 2, 3]), "broadcast"),
         (lambda: becalm.circuit.trace(lambda a, b: a, 4), "a width for each argument"),
         (lambda: becalm.circuit.trace(lambda a: a, 0), "at least one bit"),

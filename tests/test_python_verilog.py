@@ -189,6 +189,10 @@ BLIF = {
         ".names v w\n0 1\n.names v\n1\n.end\n",
         lambda a: [1, a >> 2 | (a & 3 == 2), 0],
     ),
+    "a table whose names go on": (
+        ".inputs a b c\n.outputs y\n.names a \\\n b c\\\n y\n1-1 1\n-11 1\n",
+        lambda a, b, c: [(a | b) & c],
+    ),
     "ends of lines": (
         ".model m\r\n.inputs a b\r\n.outputs y\r\n.names a b y\r\n10 1\r\n01 1\r\n.end\r\n",
         lambda a, b: [a ^ b],

@@ -259,7 +259,9 @@ def number(op: str, value: Any) -> int:
     except TypeError:
         raise BadInput(op, "an integer", type(value).__name__, "pass an int") from None
     if found < 0:
-        raise BadInput(op, "an integer from 0 up", str(found), "take it modulo a power of 2")
+        # The number may be about to be encrypted: it stays out of messages.
+        remedy = "take it modulo a power of 2"
+        raise BadInput(op, "an integer from 0 up", "a negative one", remedy)
     return found
 
 

@@ -204,6 +204,8 @@ class SecretKey(_html.Shown):
     ) -> EncryptedTable:
         """Encrypts a lookup table, so that the server does not learn it.
 
+        Its length and the encodings of its input and outputs are public, its entries are not.
+
         Parameters
         ----------
         source

@@ -237,7 +237,9 @@ def entry(value: Any) -> int:
         ) from None
     if not 0 <= number < 1 << 63:
         remedy = "reduce entries modulo the number of values"
-        raise BadInput("table", "entries from 0 up", str(number), remedy)
+        # The table may be about to be encrypted: its entries stay out of messages.
+        got = "a negative one" if number < 0 else "one of 64 bits or more"
+        raise BadInput("table", "entries from 0 up", got, remedy)
     return number
 
 

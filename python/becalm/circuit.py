@@ -216,9 +216,11 @@ class Circuit(_html.Shown):
         bits: list[list[int]] = []
         for (name, width), lanes in zip(self.inputs, given, strict=True):
             found = [number("circuit", x) for x in np.broadcast_to(lanes, shape).ravel().tolist()]
-            wide = next((x for x in found if x >> width), None)
+            wide = next((i for i, x in enumerate(found) if x >> width), None)
             if wide is not None:
-                raise BadInput("circuit", f"{width} bits for {name}", str(wide), "see inputs")
+                # The position is public, the value may be about to be encrypted.
+                got = f"a longer number at position {wide}"
+                raise BadInput("circuit", f"{width} bits for {name}", got, "see Circuit.inputs")
             bits += [[x >> i & 1 for x in found] for i in range(width)]
         return bits, shape
 

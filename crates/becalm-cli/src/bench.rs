@@ -5,6 +5,7 @@
 use crate::cases::{Case, cases};
 use crate::output::{self, Force};
 use crate::report::{self, median, table};
+use crate::signals::unless_stopped;
 use crate::status::usage;
 use crate::{ckks, gpu, tables};
 use anyhow::{Result, bail};
@@ -217,7 +218,7 @@ fn time(
     let mut seconds = Vec::with_capacity(reps);
     for _ in 0..reps {
         let started = Instant::now();
-        let results = evaluator.run(&case.program, &input)?;
+        let results = evaluator.run_with(&case.program, &input, &unless_stopped)?;
         seconds.push(started.elapsed().as_secs_f64());
         let values = secret.decrypt(&results[0])?;
         if values[..] != case.wanted[..values.len()] {

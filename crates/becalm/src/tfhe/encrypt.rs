@@ -4,7 +4,7 @@
 //! from a secret one, both fresh for every call. Sets with w slots put w values into each ciphertext, behind one mask
 //! and under w keys; a batch that does not fill its last ciphertext is filled up with zeros. All work on the key is branch-free: its bits multiply.
 
-use crate::cipher::{Encoding, Glwe, KeyRole, Lwe, SecretKey};
+use crate::cipher::{Encoding, Glwe, KeyRole, Lwe, Output, SecretKey};
 use crate::math::Modulus;
 use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
 use crate::math::sampling::uniform;
@@ -200,8 +200,8 @@ impl SecretKey {
         Ok(phases.iter().zip(values).map(error).collect())
     }
 
-    /// Encrypts a lookup table, so that the server does not learn its entries. Its input encoding, its limit and its
-    /// outputs are public.
+    /// Encrypts a lookup table, so that the server does not learn its entries. Its input encoding, its length and the encodings of its
+    /// outputs are public. The results of a lookup have the whole range of these, whatever the entries are.
     ///
     /// # Errors
     /// [`Error::WrongParams`] if the table has another size; [`Error::BadInput`] if its input has no padding bit, as that
@@ -220,12 +220,14 @@ impl SecretKey {
                 "build the table for this parameter set",
             ));
         }
+        // The range that the entries have would tell the smallest and the largest of them.
+        let all = |o: &Output| Output { range: (0, o.encoding.values as i64 - 1), ..o.clone() };
         let empty = Glwe {
             params: self.params.clone(),
             key: self.id,
             input: table.input(),
             limit: table.limit,
-            outputs: table.outputs().to_vec(),
+            outputs: table.outputs().iter().map(all).collect(),
             noise: self.params.glwe_noise.variance(Modulus::LOG2),
             data: Vec::new(),
         };

@@ -97,11 +97,12 @@ impl Table {
         let (input, output) = (input.checked()?, output.checked()?);
         let p = input.values;
         check_shape(params, input, tables)?;
-        if let Some(v) = tables.iter().flat_map(|t| t.iter()).find(|v| **v >= output.values) {
+        if let Some(at) = tables.iter().flat_map(|t| t.iter()).position(|v| *v >= output.values) {
+            // The table may be about to be encrypted: the position is public, the entry is not.
             return Err(Error::bad_input(
                 "table",
                 format!("entries below {}", output.values),
-                v.to_string(),
+                format!("a larger one at position {at}"),
                 "reduce the entries or choose an output encoding with more values",
             ));
         }

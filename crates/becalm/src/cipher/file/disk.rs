@@ -111,7 +111,7 @@ impl Limits {
         let (file, length) = open(path)?;
         let most = self.length();
         if length > most {
-            let wanted = format!("at most {most} bytes in {}", path.display());
+            let wanted = format!("at most {most} bytes in {}, a 64th of the limit", path.display());
             return Err(bad_but(wanted, format!("{length} bytes"), RAISE).naming_file());
         }
         let mut bytes = vec![];

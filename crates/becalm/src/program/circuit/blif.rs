@@ -80,6 +80,8 @@ fn read(text: &str) -> Result<Model<'_>> {
     let mut current: Option<&str> = None;
     // A backslash at the end continues a line; only lists of names are that long.
     let mut list = "";
+    // The names of a table, and the line that they begin in.
+    let mut names = (vec![], 0);
     for (i, raw) in text.lines().enumerate() {
         let (at, line) = (i + 1, raw.split('#').next().unwrap_or("").trim());
         let goes_on = line.ends_with('\\');
@@ -105,15 +107,20 @@ fn read(text: &str) -> Result<Model<'_>> {
             ".inputs" => model.inputs.extend(words.iter().map(|name| (*name, at))),
             ".outputs" => model.outputs.extend(words.iter().map(|name| (*name, at))),
             ".names" => {
-                if goes_on || continued {
-                    return Err(refused(at, "the names of a table in one line", line));
+                if !continued {
+                    names = (vec![], at);
                 }
-                let name = words.pop().ok_or_else(|| refused(at, "a name after `.names`", line))?;
-                let table = Table { line: at, inputs: words, products: vec![], ones: true };
-                if model.tables.insert(name, table).is_some() {
-                    return Err(refused(at, "one table for each name", line));
+                names.0.append(&mut words);
+                if !goes_on {
+                    let (mut inputs, line_of) = std::mem::take(&mut names);
+                    let none = || refused(line_of, "a name after `.names`", line);
+                    let name = inputs.pop().ok_or_else(none)?;
+                    let table = Table { line: line_of, inputs, products: vec![], ones: true };
+                    if model.tables.insert(name, table).is_some() {
+                        return Err(refused(line_of, "one table for each name", line));
+                    }
+                    current = Some(name);
                 }
-                current = Some(name);
             }
             _ if key.starts_with('.') => return Err(foreign(at, key, line)),
             _ => {
