@@ -143,7 +143,7 @@ fn ciphertexts_survive() {
     let table = table.extract(255, last).unwrap();
     let glwe = key.encrypt_table(&table).unwrap();
     // Whole ranges: those of the entries are as secret as these.
-    let whole = |o: &Output| Output { range: (0, o.encoding.values as i64 - 1), ..o.clone() };
+    let whole = |o: &Output| Output { range: (0, o.encoding.values as i64 - 1), ..*o };
     let outputs: Vec<Output> = table.outputs().iter().map(whole).collect();
     assert_ne!(outputs, table.outputs());
     assert_eq!((glwe.input(), glwe.limit(), glwe.outputs()), (input, 2, &outputs[..]));

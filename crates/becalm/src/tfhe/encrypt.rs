@@ -221,7 +221,7 @@ impl SecretKey {
             ));
         }
         // The range that the entries have would tell the smallest and the largest of them.
-        let all = |o: &Output| Output { range: (0, o.encoding.values as i64 - 1), ..o.clone() };
+        let all = |o: &Output| Output { range: (0, o.encoding.values as i64 - 1), ..*o };
         let empty = Glwe {
             params: self.params.clone(),
             key: self.id,
