@@ -107,7 +107,7 @@ GROUPS: dict[str, Callable[[], dict[str, Row]]] = {
     "tfhe/tfhe_3_3": functools.partial(tfhe, "tfhe_3_3", 4),
     **{f"integers/uint{n}": functools.partial(integers, n) for n in (8, 16, 32)},
     "ckks/ckks_n14": functools.partial(ckks, "ckks_n14", None),
-    "ckks/ckks_regular": functools.partial(ckks, "ckks_regular", "medium"),
+    "ckks/ckks_regular": functools.partial(ckks, "ckks_regular", "small"),
 }
 
 

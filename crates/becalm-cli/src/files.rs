@@ -267,9 +267,6 @@ pub fn encrypt(args: &EncryptArgs) -> Result<()> {
 
 /// Bootstraps through a table, or runs a program.
 pub fn eval(args: &EvalArgs) -> Result<()> {
-    if args.program.is_none() && args.table.is_empty() && args.slot_keys.is_empty() {
-        usage!("nothing to do: give --table, --program or --slot-key");
-    }
     let load = |path: &PathBuf| read(path, |path| Program::load(path, args.trust.trust()));
     let program = args.program.as_ref().map(load).transpose()?;
     let mut keys = read(&args.evaluation, |path| EvaluationKey::load(path, args.trust.trust()))?;

@@ -134,6 +134,9 @@ fn eval(args: &files::EvalArgs) -> anyhow::Result<()> {
         usage!("{} is an input; choose another name for the result", path.display());
     }
     args.out.iter().try_for_each(|path| files::require_place(path, args.force))?;
+    if args.program.is_none() && args.table.is_empty() && args.slot_keys.is_empty() {
+        usage!("nothing to do: give --table, --program or --slot-key");
+    }
     match of_ckks(args.program.as_ref().unwrap_or(&args.evaluation))? {
         true => programs::eval(args),
         false => files::eval(args),

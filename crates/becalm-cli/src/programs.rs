@@ -42,7 +42,6 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
     let trust = args.trust.trust();
     let program = match &args.program {
         Some(path) => read(path, |path| CkksProgram::load(path, trust))?,
-        None if args.table.is_empty() => usage!("nothing to do: give --table or --program"),
         None => tables(&args.evaluation, &args.inputs, &args.table)?,
     };
     on_lanes(&Job {

@@ -145,7 +145,7 @@ fn wrong_requests_say_what_to_do() {
         (3, "function exp --params ckks_toy_12 -o p", "--allow-insecure"),
         (3, "function sigmoid --params ckks_toy_12 --level 3 --allow-insecure", "level 6 or above"),
         (3, "function exp --params ckks_toy_12 --slots 5 --allow-insecure", "power of two"),
-        (4, "function exp --evaluation text", "evaluation keys of CKKS"),
+        (4, "function exp --evaluation text", "a file of becalm"),
         (4, "function exp --evaluation nowhere", "nowhere"),
     ] {
         let said = f.refuse_with(status, line);

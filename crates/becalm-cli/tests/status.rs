@@ -66,7 +66,8 @@ fn a_file_that_is_missing_is_named() {
         "circuit cost none",
         "function exp --evaluation none",
         "serve served --tokens none",
-        "decrypt --secret none x.becalm",
+        "encrypt --secret none --values 1 -o y.becalm",
+        "decrypt none",
         "inspect none",
         "eval x.becalm --program program.becalm --evaluation none -o y.becalm --allow-insecure",
     ] {
