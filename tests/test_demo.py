@@ -43,27 +43,39 @@ class Wire:
     """A proxy between browser and server, which keeps every byte that the browser sends."""
 
     def __init__(self, port):
-        self._port, self._lock = port, threading.Lock()
-        self._server = socket.create_server(("127.0.0.1", 0))
+        self._port, self._server = port, socket.create_server(("127.0.0.1", 0))
         self.port = self._server.getsockname()[1]
-        self.connections = []
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.connections, self._sockets, self._threads = [], [self._server], []
+        self._start(self._accept)
 
-    def close(self):
-        self._server.close()
+    def _start(self, work, *arguments):
+        thread = threading.Thread(target=work, args=arguments, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for end in self._sockets:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
+        for end in self._sockets:
+            end.close()
 
     def _accept(self):
-        while True:
-            try:
+        with contextlib.suppress(OSError):  # The test has ended.
+            while True:
                 browser, _ = self._server.accept()
+                self._sockets.append(browser)
                 server = socket.create_connection(("127.0.0.1", self._port))
-            except OSError:  # The test has ended.
-                return
-            kept = bytearray()
-            with self._lock:
+                self._sockets.append(server)
+                kept = bytearray()
                 self.connections.append(kept)
-            for pair in ((browser, server, kept), (server, browser, None)):
-                threading.Thread(target=self._copy, args=pair, daemon=True).start()
+                self._start(self._copy, browser, server, kept)
+                self._start(self._copy, server, browser, None)
 
     @staticmethod
     def _copy(source, target, kept):
@@ -112,7 +124,8 @@ def demo():
         text += line
     yield json.loads(text)["address"]
     process.terminate()
-    assert process.wait(timeout=60) == 0
+    with process:
+        assert process.wait(timeout=60) == 0
 
 
 @needs_module
@@ -164,8 +177,7 @@ def test_a_browser_encrypts_and_decrypts(demo, tmp_path):
     if program is None:
         pytest.skip("no Chromium: install the package chromium of your system")
     port, token = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/#([0-9a-f]{64})", demo).groups()
-    wire = Wire(int(port))
-    with chromium.Page(program, tmp_path / "profile") as page:
+    with Wire(int(port)) as wire, chromium.Page(program, tmp_path / "profile") as page:
         page.call("Page.navigate", url=f"http://127.0.0.1:{wire.port}/#{token}")
         page.run("globalThis.$ = (name) => document.getElementById(name)")
         page.wait("$('age-run')?.disabled === false")
@@ -181,7 +193,6 @@ def test_a_browser_encrypts_and_decrypts(demo, tmp_path):
         data = picture.read_bytes()
         assert data[:8] == b"\x89PNG\r\n\x1a\n" and len(data) > 60_000
         check_events(page, wire.port)
-    wire.close()
     check_wire(wire.requests(), token)
 
 

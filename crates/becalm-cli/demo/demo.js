@@ -230,7 +230,7 @@ function vectors() {
   shows('height', (value) => (value / 100).toFixed(2));
   const lead = (text) => (at('ckks-lead').textContent = text);
   lead(
-    'CKKS computes on vectors of approximate numbers. Its bootstrap needs keys of 364 MB for 128 bits of security. This page makes them too, which takes a minute or more, and sends them to your own machine.',
+    'CKKS computes on vectors of approximate numbers. Its bootstrap needs keys of 364 MB for 128 bits of security. This page makes them too, which takes half a minute or more, and sends them to your own machine.',
   );
   at('ckks-run').textContent = 'Make keys of CKKS, 364 MB';
   let ready = false;

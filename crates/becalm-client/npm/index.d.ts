@@ -73,7 +73,7 @@ export interface CkksFacts {
 /** A secret key of CKKS, for one kind of bootstrap. */
 export interface CkksSecretKey {
   facts(): CkksFacts;
-  /** Makes the keys for the bootstrap: hundreds of megabytes, and a minute or more. `progress` is told of each key. */
+  /** Makes the keys for the bootstrap: hundreds of megabytes, and half a minute or more. `progress` is told of each key. */
   evaluationKeys(progress?: (done: number, all: number) => void): { digest: string; file: Blob };
   /** The program of the bootstrap. */
   program(): Uint8Array;

@@ -11,10 +11,39 @@ const INTEGERS: f64 = 4_503_599_627_370_496.0;
 /// The nearest integer to a finite number, ties to even.
 #[inline(always)]
 pub(crate) fn nearest(x: f64) -> f64 {
+    // It has an instruction.
+    if cfg!(target_family = "wasm") {
+        return x.round_ties_even();
+    }
     let magic = INTEGERS.copysign(x);
     let rounded = ((x + magic) - magic).copysign(x);
     let large = negative(INTEGERS.to_bits() - 1, x.abs().to_bits());
     f64::from_bits((x.to_bits() & large) | (rounded.to_bits() & !large))
+}
+
+/// a·b + c, rounded once.
+#[inline(always)]
+pub(crate) fn fused(a: f64, b: f64, c: f64) -> f64 {
+    // wasm has no such instruction, and its stand-in takes a hundred steps and branches on the numbers.
+    if cfg!(target_family = "wasm") { in_parts(a, b, c) } else { a.mul_add(b, c) }
+}
+
+/// a·b + c by the exact parts of the product and of the sum: exact where a double holds the result, as in products of residues.
+/// Numbers are at most 2^900, and their product is no subnormal one.
+/// Source: Dekker 1971, A floating-point technique for extending the available precision, §5.
+#[inline(always)]
+fn in_parts(a: f64, b: f64, c: f64) -> f64 {
+    let halves = |x: f64| {
+        let large = x * ((1 << 27) + 1) as f64;
+        let high = large - (large - x);
+        (high, x - high)
+    };
+    let (product, (ah, al), (bh, bl)) = (a * b, halves(a), halves(b));
+    let below = ((ah * bh - product) + ah * bl + al * bh) + al * bl;
+    let sum = product + c;
+    let of_c = sum - product;
+    let lost = (product - (sum - of_c)) + (c - of_c);
+    sum + (lost + below)
 }
 
 /// Replaces numbers below 2^-400 by 0, which no encoding distinguishes from them. Their products may be subnormal, and processors
@@ -59,6 +88,25 @@ mod tests {
         for x in some.into_iter().chain(more).chain(drawn) {
             for x in [x, -x] {
                 assert_eq!(nearest(x).to_bits(), x.round_ties_even().to_bits(), "{x}");
+            }
+        }
+    }
+
+    /// As a product of residues takes it: the low part of the product, the quotient, and the rest.
+    #[test]
+    fn a_product_in_parts_is_that_of_the_instruction() {
+        let (mut x, p) = (1u64, 1_125_899_906_826_241.0);
+        let mut residue = || {
+            x = x.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+            (x >> 13) as f64 * 2f64.powi(-51) * p - p / 2.0
+        };
+        for _ in 0..100_000 {
+            let (a, b) = (nearest(residue()), nearest(residue()));
+            let high = a * b;
+            let quotient = nearest(high / p);
+            let magic = 1.5 * INTEGERS;
+            for (a, b, c) in [(a, b, -high), (-quotient, p, high), (high, 1.0 / p, magic)] {
+                assert_eq!(in_parts(a, b, c), a.mul_add(b, c), "{a} {b} {c}");
             }
         }
     }

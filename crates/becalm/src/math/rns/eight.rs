@@ -4,7 +4,7 @@
 //! A value of a vector type exists only inside a function that has its instructions (making one is `unsafe`), hence
 //! the arithmetic itself is safe.
 
-use crate::math::round::nearest;
+use crate::math::round::{fused, nearest};
 
 /// Eight doubles.
 pub(crate) trait Eight: Copy {
@@ -180,17 +180,17 @@ impl Eight for Portable {
     #[inline(always)]
     fn mul_add(self, b: Self, c: Self) -> Self {
         let a = self;
-        each!(|a, b, c| a.mul_add(b, c))
+        each!(|a, b, c| fused(a, b, c))
     }
     #[inline(always)]
     fn mul_sub(self, b: Self, c: Self) -> Self {
         let a = self;
-        each!(|a, b, c| a.mul_add(b, -c))
+        each!(|a, b, c| fused(a, b, -c))
     }
     #[inline(always)]
     fn neg_mul_add(self, b: Self, c: Self) -> Self {
         let a = self;
-        each!(|a, b, c| (-a).mul_add(b, c))
+        each!(|a, b, c| fused(-a, b, c))
     }
     #[inline(always)]
     fn round(self) -> Self {
