@@ -75,6 +75,12 @@ def test_a_circuit_takes_arrays(toy, rng):
     assert circuit(np.zeros((0, 2), int), 1)[0].shape == (0, 2)
 
 
+def test_results_that_are_no_bits_are_refused(toy):
+    circuit = becalm.circuit.trace(lambda a: ~a, 2)
+    with pytest.raises(becalm.BadInput, match="encrypted bits, got values from 0 to 15"):
+        circuit.decrypt(toy.secret, [toy.secret.encrypt([5, 7])] * 2)
+
+
 def test_the_cost_of_a_circuit_is_that_of_its_program():
     circuit = becalm.circuit.trace(lambda a, b: a + b, 4, 4)
     assert becalm.cost(circuit, "toy_2_2") == circuit.compile("toy_2_2").cost

@@ -203,6 +203,7 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         if like is None and not self._native.computed:
             remedy = "run the same computation on an encryption of zeros, and pass its result"
             raise BadInput("vouched", "like=, a result computed at home", "none", remedy)
+        like = None if like is None else require(like, "vouched")
         account = self.account if like is None else like.account
         bounds = (
             account.values if values is None else _values.real("vouched", "values", values),
