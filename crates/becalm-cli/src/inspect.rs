@@ -72,7 +72,13 @@ fn rows(found: &Description, program: Option<&CkksProgram>) -> Vec<(&'static str
     rows.extend(found.noise.map(|v| ("noise", format!("2^{:.2} of the torus", v.sqrt().log2()))));
     if let (Some(party), Some(all), Some(t)) = (found.party, found.parties, found.threshold) {
         let round = found.round.map(|round| format!(", round {round}")).unwrap_or_default();
-        rows.push(("party", format!("{party} of {all}, of whom {t} decrypt together{round}")));
+        let what = match found.kind {
+            Kind::CkksParty => "secret",
+            Kind::CkksMessage => "message",
+            _ => "share",
+        };
+        let who = format!("of party {party} of {all}, of whom {t} decrypt together{round}");
+        rows.push((what, who));
     }
     if let (Some(party), Some(quorum)) = (found.party, &found.quorum) {
         rows.push(("part", format!("of party {party}; the quorum is {quorum:?}")));

@@ -36,7 +36,9 @@ fn three_parties_make_a_key_through_files_and_two_decrypt() {
         [&says["party"], &says["parties"], &says["threshold"], &says["round"]],
         [2, 3, 2, 1]
     );
-    assert!(f.succeed("inspect f2").contains("2 of 3, of whom 2 decrypt together, round 1"));
+    assert!(
+        f.succeed("inspect f2").contains("of party 2 of 3, of whom 2 decrypt together, round 1")
+    );
     assert_eq!(f.json("inspect p1 --json")["kind"], "becalm.ckks_party");
     let keys: Vec<_> = (1..=3).map(|i| f.json(&format!("{} --json", answer(i)))).collect();
     let sum = f.json(&format!("{AGGREGATE} --json"));
