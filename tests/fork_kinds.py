@@ -325,6 +325,33 @@ def threshold(w):
 
 
 @kind
+def collective_keys(w):
+    facts = {"parties": 2, "seed": bytes(32), "slots": 16, "allow_insecure": True}
+    parties = [ckks.Party("ckks_toy_12", index=i, **facts) for i in (1, 2)]
+    path = w.folder / f"party-{os.getpid()}"
+    parties[0].save(path)
+    parties[0] = ckks.load_party(path, allow_insecure=True)
+    parties[1] = becalm.from_bytes(parties[1].to_bytes(), allow_insecure=True)
+    firsts = [party.first() for party in parties]
+    firsts[0].save(f"{path}-first")
+    firsts[0] = ckks.load_party_message(f"{path}-first", allow_insecure=True)
+    firsts[1] = becalm.from_bytes(firsts[1].to_bytes(), allow_insecure=True)
+    seconds = [party.second(firsts) for party in parties]
+    public, server = ckks.aggregate(firsts + seconds, slots=16, allow_insecure=True)
+    shares = [party.share(firsts) for party in parties]
+    assert not parties[0].deal() and server.key_id == shares[0].key_id
+    x = public.encrypt(w.values)
+    bits = shares[0].bits_to_decrypt_partially(x * x, queries=1)
+    options = {"quorum": [1, 2], "precision_bits": bits, "queries": 1}
+    values = ckks.combine(x * x, [share.decrypt_partially(x * x, **options) for share in shares])
+    assert values.shape == w.values.shape
+    for thing in (*parties, *firsts):
+        assert thing.party and thing.parties == 2 and thing.agreement == parties[0].agreement
+    assert firsts[0].round == 1 and firsts[0].digest and parties[0].threshold == 2
+    assert firsts[0].params.name == "ckks_toy_12"
+
+
+@kind
 def engines(w):
     engine = w.engine
     secret = engine.create_secret_key()

@@ -68,9 +68,16 @@ def test_a_strict_server_refuses_and_only_then(bent):
     with pytest.raises(becalm.TooNoisy, match=r"all were lost in instruction \d+, bootstrap") as e:
         server.run(p, secret.encrypt(VALUES))
     assert "smaller bound on values" in e.value.remedy
+    assert "`server.strict = False` allows" in e.value.remedy
     server.strict = False
     with pytest.warns(becalm.PrecisionWarning):
         server.run(p, secret.encrypt(VALUES))
+
+
+def test_keygen_makes_a_strict_server():
+    options = {"slots": 64, "bootstrap": None, "allow_insecure": True, "progress": False}
+    for more in ({}, {"strict": False}, {"strict": True}):
+        assert becalm.keygen(SET, **more, **options).server.strict is more.get("strict", False)
 
 
 def test_a_call_warns_at_its_own_line(bent):

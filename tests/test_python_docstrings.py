@@ -22,7 +22,15 @@ PUBLIC = (
 )
 CKKS = (
     *("ckks", "_ckks_program", "_ckks_server", "_vectors", "_operands", "_computes", "_encrypts"),
-    *("_function", "_catalogue", "_threshold", "_arithmetic", "_sets", "_ckks_files"),
+    *(
+        "_function",
+        "_catalogue",
+        "_threshold",
+        "_collective",
+        "_arithmetic",
+        "_sets",
+        "_ckks_files",
+    ),
 )
 #: Modules whose docstrings have all their sections.
 DONE = (
@@ -52,7 +60,7 @@ WITHOUT_EXAMPLE = {
     "becalm._ckks_server.Server.evaluate": "calling a `Function` passes it on",
 }
 #: Classes that users make by calling them. All others are results.
-MADE_BY_USERS = {"Matrix", "Program", "Table", "Engine", "ToyEngine"}
+MADE_BY_USERS = {"Matrix", "Party", "Program", "Table", "Engine", "ToyEngine"}
 
 
 def of_tfhe():
@@ -77,6 +85,13 @@ def of_packed():
     return {"becalm": becalm, "secret": secret, "server": server, "packed": packed}
 
 
+def of_parties():
+    """The names that the examples of collective keys use: two parties."""
+    facts = {"parties": 2, "seed": bytes(32), "allow_insecure": True}
+    party, other = (ckks.Party("ckks_toy_12", index=i, **facts) for i in (1, 2))
+    return {"becalm": becalm, "ckks": ckks, "party": party, "other": other}
+
+
 def of_desilo(bootstraps):
     """The names that the examples of an engine use."""
     engine = desilo.ToyEngine(**({"use_bootstrap": True} if bootstraps else {"slot_count": 4}))
@@ -94,6 +109,8 @@ def known_names(module):
         return of_desilo(name in ("desilo", "_desilo_bootstraps"))
     if name == "_packed":
         return of_packed()
+    if name == "_collective":
+        return of_parties()
     return of_ckks() if name in CKKS else of_tfhe()
 
 
@@ -109,6 +126,8 @@ def source(module):
         return f"desilo {name in ('desilo', '_desilo_bootstraps')}"
     if name == "_packed":
         return "packed"
+    if name == "_collective":
+        return "parties"
     return "ckks" if name in CKKS else "tfhe"
 
 

@@ -18,8 +18,8 @@ LAYERS = (
         "tfhe": """_arrays _encrypted_table _gates _lists _matmul _operations _operators _programs
             _registers _slot_key _types _words aes ciphertext integers program server""",
         "ckks": """_arithmetic _catalogue _ckks_files _ckks_program _ckks_server _ckks_session
-            _computes _encrypts _function _keygen _needs _operands _packed _sets _threshold _vectors
-            ckks""",
+            _collective _computes _encrypts _function _keygen _needs _operands _packed _sets
+            _threshold _vectors ckks""",
     },
     {
         "both": "_secret_key circuit keys",

@@ -417,6 +417,12 @@ def load(
         return ckks.load_partial_decryption(
             path, name, allow_insecure=allow_insecure, threads=threads, limit=most
         )
+    if kind == "becalm.ckks_party":
+        return ckks.load_party(path, name, allow_insecure=allow_insecure, threads=threads)
+    if kind == "becalm.ckks_party_message":
+        return ckks.load_party_message(
+            path, name, allow_insecure=allow_insecure, threads=threads, limit=most
+        )
     if kind == "becalm.ckks_evaluation_keys":
         return ckks.load_server(
             path, allow_insecure=allow_insecure, backend=backend, threads=threads

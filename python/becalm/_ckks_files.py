@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from becalm import _native, _values
+from becalm import _collective, _native, _values
 from becalm._called import called
+from becalm._collective import Party, PartyMessage
 from becalm._encrypts import PublicKey, SecretKey
 from becalm._files import of_kind
 from becalm._packed import PackedArray, of_file
@@ -142,7 +143,16 @@ def from_bytes(
     allow_insecure: bool,
     limit: int | None,
     threads: int,
-) -> SecretKey | PublicKey | Ciphertext | PackedArray | KeyShare | PartialDecryption:
+) -> (
+    SecretKey
+    | PublicKey
+    | Ciphertext
+    | PackedArray
+    | KeyShare
+    | PartialDecryption
+    | Party
+    | PartyMessage
+):
     """The object in the bytes of a CKKS file. A ciphertext comes without its server."""
     op = "from_bytes"
     most, count = _values.limit(op, limit), _values.count(op, "threads", threads)
@@ -160,5 +170,8 @@ def from_bytes(
     part = of_bytes(file, kind, own, most)
     if part is not None:
         return part
+    told = _collective.of_bytes(file, kind, own, most)
+    if told is not None:
+        return told
     remedy = "use a newer version of becalm"
     raise BadFile(op, "a kind of file that this version knows", kind, remedy)

@@ -32,6 +32,16 @@ KINDS = {
         "PartialDecryption.save",
         "ckks.load_partial_decryption(path)",
     ),
+    "becalm.ckks_party": (
+        "a party's secret of a collective key of CKKS",
+        "Party.save",
+        "ckks.load_party(path)",
+    ),
+    "becalm.ckks_party_message": (
+        "a party's message of a collective key of CKKS",
+        "PartyMessage.save",
+        "ckks.load_party_message(path)",
+    ),
     "becalm.ckks_program": (
         "a program of CKKS",
         "Program.save",

@@ -354,7 +354,7 @@ def load_key_share(
     2
     """
     kind = "becalm.ckks_key_share"
-    file, found = _file_of(path, kind, name)
+    file, found = file_of(path, kind, name)
     own = context(found, bool(allow_insecure), _values.count("load", "threads", threads))
     with of_kind("load", file, kind):
         return KeyShare(own.name, _native.CkksKeyShare.load(own, file))
@@ -406,14 +406,14 @@ def load_partial_decryption(
     1
     """
     kind = "becalm.ckks_partial_decryption"
-    file, found = _file_of(path, kind, name)
+    file, found = file_of(path, kind, name)
     most = _values.limit("load", limit)
     own = context(found, bool(allow_insecure), _values.count("load", "threads", threads))
     with of_kind("load", file, kind):
         return PartialDecryption(own.name, _native.CkksPartialDecryption.load(own, file, most))
 
 
-def _file_of(path: str | os.PathLike[str], wanted: str, name: str | None) -> tuple[str, str]:
+def file_of(path: str | os.PathLike[str], wanted: str, name: str | None) -> tuple[str, str]:
     """The name of a file of this kind, and that of its set."""
     file = _values.path("load", path)
     with of_kind("load", file, wanted):

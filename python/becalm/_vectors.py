@@ -15,7 +15,7 @@ from becalm import _native, _values
 from becalm._called import warn
 from becalm._operands import Vector, operand
 from becalm._progress import Progress
-from becalm.errors import BadInput, PrecisionWarning, WrongKey
+from becalm.errors import BadInput, PrecisionWarning, TooNoisy, WrongKey
 
 if TYPE_CHECKING:
     from becalm._ckks_server import Server
@@ -77,11 +77,18 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         """Warns once for each server, or raises where the server is strict."""
         if self._server is not None:
             if self._server.strict:
-                self._native.require_precise()
+                self._require_precise()
             if self._server._warned:
                 return
             self._server._warned = True
         doubted(self._native, where, "; `within` states a smaller bound on values")
+
+    def _require_precise(self) -> None:
+        try:
+            self._native.require_precise()
+        except TooNoisy as e:
+            remedy = f"{e.remedy}; `server.strict = False` allows doubtful results"
+            raise TooNoisy(e.op, e.wanted, e.got, remedy) from None
 
     @property
     def key_id(self) -> str:

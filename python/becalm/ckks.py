@@ -47,6 +47,14 @@ from becalm._catalogue import (
 from becalm._ckks_files import load_public_key, load_secret_key
 from becalm._ckks_program import Cost, Needs, Program, Register
 from becalm._ckks_server import Server
+from becalm._collective import (
+    CollectiveKeys,
+    Party,
+    PartyMessage,
+    aggregate,
+    load_party,
+    load_party_message,
+)
 from becalm._encrypts import PublicKey, SecretKey
 from becalm._files import of_kind
 from becalm._function import Function, concatenate, packed, unpacked
@@ -69,6 +77,7 @@ from becalm.errors import BadInput, OutOfMemory
 __all__ = [
     "Account",
     "Ciphertext",
+    "CollectiveKeys",
     "Cost",
     "Function",
     "KeyShare",
@@ -78,6 +87,8 @@ __all__ = [
     "PackedArray",
     "Params",
     "PartialDecryption",
+    "Party",
+    "PartyMessage",
     "Plaintext",
     "Price",
     "Program",
@@ -86,6 +97,7 @@ __all__ = [
     "SecretKey",
     "Server",
     "absolute",
+    "aggregate",
     "approximate",
     "argmax",
     "combine",
@@ -100,6 +112,8 @@ __all__ = [
     "largest",
     "load_key_share",
     "load_partial_decryption",
+    "load_party",
+    "load_party_message",
     "load_public_key",
     "load_secret_key",
     "load_server",
@@ -204,6 +218,7 @@ def keygen(
     device: str | None = None,
     threads: int = 0,
     progress: Progress = None,
+    strict: bool = False,
 ) -> Keys:
     """Makes a secret key and its server; the same as `becalm.keygen("ckks", …)`.
 
@@ -239,6 +254,8 @@ def keygen(
     backend, device, threads, progress
         As for `becalm.keygen`. A machine that does not run CKKS raises an error before any key is
         made.
+    strict
+        Whether a result with few bits by its claim of error raises `TooNoisy`: `Server.strict`.
 
     Returns
     -------
@@ -280,6 +297,7 @@ def keygen(
     context = context_of(plan, allow_insecure, threads, machine)
     native = _native.CkksSecretKey.generate(context)
     server = Server(plan, context, keys_of(native, plan, context, progress))
+    server.strict = strict
     return Keys(SecretKey(context, native, plan.slots, server), server)
 
 

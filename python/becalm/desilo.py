@@ -99,7 +99,7 @@ class Engine(Matrices, KeyFiles):
         device_id: int = 0,
     ) -> None:
         if use_multiparty:
-            remedy = "leave use_multiparty out"
+            remedy = "leave use_multiparty out; becalm.ckks.Party makes a key of several parties"
             raise Unsupported("engine", "one secret key", "several parties", remedy)
         if mode not in ("cpu", "parallel", "gpu"):
             remedy = "leave mode out"

@@ -60,6 +60,7 @@ def keygen(
     device: str | None = None,
     threads: int = 0,
     progress: Progress = None,
+    strict: bool = False,
 ) -> ckks.Keys: ...
 @overload
 def keygen(

@@ -72,6 +72,9 @@ pub struct EncryptArgs {
     /// The secret key.
     #[arg(long, default_value = "secret.becalm")]
     pub(crate) secret: PathBuf,
+    /// A public key of CKKS in place of a secret key, for a vector.
+    #[arg(long, conflicts_with_all = ["secret", "packed", "modulus", "below", "slot"])]
+    pub(crate) public: Option<PathBuf>,
     /// Values to encrypt: integers from 0 up, or, under a key of CKKS, real numbers.
     #[arg(long, value_delimiter = ',', required = true, value_parser = Given::parse, allow_hyphen_values = true)]
     pub(crate) values: Vec<Given>,

@@ -49,7 +49,7 @@ fn as_json(found: &Description, program: Option<&CkksProgram>) -> Value {
         "level": found.level, "scale": found.scale, "slots": found.slots, "error": found.error,
         "integers": found.integers.map(|own| own.count), "bits": found.integers.map(|own| own.bits),
         "values": found.values, "party": found.party, "parties": found.parties,
-        "threshold": found.threshold, "quorum": found.quorum, "keys": found.switches(),
+        "threshold": found.threshold, "quorum": found.quorum, "round": found.round, "keys": found.switches(),
         "note": found.note, "program": program.map(program_value),
     })
 }
@@ -71,7 +71,14 @@ fn rows(found: &Description, program: Option<&CkksProgram>) -> Vec<(&'static str
     rows.extend(found.range.map(|(a, b)| ("messages", format!("{a} to {b}"))));
     rows.extend(found.noise.map(|v| ("noise", format!("2^{:.2} of the torus", v.sqrt().log2()))));
     if let (Some(party), Some(all), Some(t)) = (found.party, found.parties, found.threshold) {
-        rows.push(("share", format!("of party {party} of {all}, of whom {t} decrypt together")));
+        let round = found.round.map(|round| format!(", round {round}")).unwrap_or_default();
+        let what = match found.kind {
+            Kind::CkksParty => "secret",
+            Kind::CkksMessage => "message",
+            _ => "share",
+        };
+        let who = format!("of party {party} of {all}, of whom {t} decrypt together{round}");
+        rows.push((what, who));
     }
     if let (Some(party), Some(quorum)) = (found.party, &found.quorum) {
         rows.push(("part", format!("of party {party}; the quorum is {quorum:?}")));

@@ -7,6 +7,7 @@ mod bench;
 mod cases;
 mod circuit;
 mod ckks;
+mod collective;
 mod demo;
 mod doctor;
 mod estimate;
@@ -61,7 +62,7 @@ enum Verb {
     Noise(noise::Args),
     /// Make a secret key and an evaluation key.
     Keygen(files::KeygenArgs),
-    /// Encrypt values with a secret key.
+    /// Encrypt values with a secret key, or with a public one of CKKS.
     Encrypt(files::EncryptArgs),
     /// Bootstrap ciphertexts through a table, or run a program of TFHE or CKKS, with an evaluation key.
     Eval(files::EvalArgs),
@@ -76,7 +77,7 @@ enum Verb {
     Demo(demo::Args),
     /// Decrypt with a secret key.
     Decrypt(files::DecryptArgs),
-    /// Decryption by several parties: split a key of CKKS, decrypt in parts, combine them.
+    /// Decryption by several parties: split a key of CKKS or make one together, decrypt in parts, combine them.
     Threshold(threshold::Args),
     /// Boolean circuits on encrypted bits: compile them, run them, print their cost.
     Circuit(circuit::Args),
@@ -122,6 +123,9 @@ fn of_ckks(path: &Path) -> anyhow::Result<bool> {
 
 fn encrypt(args: &files::EncryptArgs) -> anyhow::Result<()> {
     files::require_place(&args.out, args.force)?;
+    if args.public.is_some() {
+        return vectors::encrypt(args);
+    }
     match of_ckks(&args.secret)? {
         _ if args.packed => packed::encrypt(args),
         true => vectors::encrypt(args),

@@ -123,3 +123,12 @@ pub(crate) fn read<'a, T>(
         if said { e } else { e.context(path.display().to_string()) }
     })
 }
+
+/// A file of these bytes; only its owner can read a private one.
+pub fn file<'a>(path: &Path, private: bool, bytes: impl AsRef<[u8]> + Send + 'a) -> Part<'a> {
+    Part::new(path, private, move |file| {
+        let failed =
+            |e: std::io::Error| Error::io("save", "room for the file", e.to_string(), "free some");
+        file.write_all(bytes.as_ref()).map_err(failed)
+    })
+}

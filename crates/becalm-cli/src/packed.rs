@@ -2,9 +2,10 @@
 
 use crate::ckks::{On, keys as make_keys, prepared, timed};
 use crate::files::{DecryptArgs, EncryptArgs};
-use crate::output::read;
+use crate::output::{file, read};
+use crate::programs::context_of;
 use crate::report::{self, Given, counted, facts, median, megabytes, milliseconds, peak_memory};
-use crate::threshold::{self, SECRET, context_of};
+use crate::threshold::{self, SECRET};
 use anyhow::{Result, bail};
 use becalm::backend::{Backend, Ckks, CkksSetup, Cpu, Evaluator, for_params};
 use becalm::bootstrap::ckks::{KeyPlan, Wish};
@@ -31,13 +32,13 @@ pub(crate) fn bits_of(params: &CkksParams) -> u32 {
 
 /// Encrypts packed integers.
 pub fn encrypt(args: &EncryptArgs) -> Result<()> {
-    let context = context_of(&args.secret, SECRET, &args.trust)?;
+    let context = context_of(&args.secret, SECRET, args.trust.trust())?;
     let secret = read(&args.secret, |path| context.load_secret_key(path, args.trust.trust()))?;
     let bits = args.bits.unwrap_or_else(|| bits_of(context.params()).max(1));
     let x = context.encrypt_integers(&Given::integers(&args.values)?, bits, &secret)?;
     let bytes = context.ciphertext_to_bytes(&x)?;
     let (count, size) = (args.values.len(), bytes.len());
-    args.force.save(vec![threshold::file(&args.out, false, bytes)])?;
+    args.force.save(vec![file(&args.out, false, bytes)])?;
     if args.json {
         return report::json(
             &json!({ "out": args.out, "integers": count, "bits": bits, "bytes": size }),
@@ -51,7 +52,7 @@ pub fn encrypt(args: &EncryptArgs) -> Result<()> {
 pub fn decrypt(args: &DecryptArgs) -> Result<()> {
     let trust = args.trust.trust();
     // The ciphertext says which key is wanted.
-    let context = context_of(&args.input, "a ciphertext of CKKS", &args.trust)?;
+    let context = context_of(&args.input, "a ciphertext of CKKS", args.trust.trust())?;
     let secret = read(&args.secret, |path| context.load_secret_key(path, trust))?;
     let (x, real) = read(&args.input, |path| context.load_noted_ciphertext(path, trust))?;
     if x.integers().is_none() {

@@ -13,6 +13,7 @@ use becalm::bootstrap::ckks::KeyPlan;
 use becalm::cipher::file::{Part, Trust, inspect};
 use becalm::cipher::{Integers, KeyForm, Rlwe};
 use becalm::ckks::Context;
+use becalm::params::CkksParams;
 use becalm::program::rlwe::CkksProgram;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -179,4 +180,16 @@ fn tell(job: &Job, results: &[Value]) -> Result<()> {
         ))?;
     }
     Ok(())
+}
+
+/// The context of the set that a file of CKKS names, which should be `wanted`.
+pub fn context_of(path: &Path, wanted: &str, trust: Trust) -> Result<Context> {
+    let found = read(path, inspect)?;
+    if !found.kind.of_ckks() {
+        return read(path, |_| {
+            let got = format!("{}, of the set {}", found.kind.words(), found.params);
+            Err(Error::bad_file("load", wanted, got, format!("give {wanted}")))
+        });
+    }
+    Ok(Context::new(CkksParams::named(&found.params)?, trust.allow_insecure)?)
 }

@@ -1,19 +1,18 @@
-//! `becalm threshold`: a secret key of CKKS split among parties, of whom some decrypt together, with files between them.
+//! `becalm threshold`: a secret key of CKKS split among parties, of whom some decrypt together, with files between them. The verbs of a key
+//! that they make together stand in [`collective`].
 
+use crate::collective;
 use crate::files::{TrustArgs, require_place};
-use crate::output::{Force, read};
+use crate::output::{Force, file, read};
+use crate::programs::context_of;
 use crate::report::{self, facts};
 use crate::status::usage;
 use anyhow::Result;
-use becalm::Error;
 use becalm::cipher::Rlwe;
-use becalm::cipher::file::{Kind, Part, inspect};
-use becalm::ckks::Context;
+use becalm::cipher::file::Kind;
 use becalm::math::complex::Complex;
-use becalm::params::CkksParams;
 use clap::Subcommand;
 use serde_json::{Value, json};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
@@ -26,6 +25,12 @@ pub struct Args {
 enum Verb {
     /// Split a secret key of CKKS among parties, of whom any `--threshold` decrypt together.
     Split(SplitArgs),
+    /// Make a party of a collective key, which parties make together, and its first message.
+    Party(collective::PartyArgs),
+    /// Answer the first messages of all parties, and make this party's share of the key.
+    Answer(collective::AnswerArgs),
+    /// Add the messages of all parties up to the key of encryption and those of a server.
+    Aggregate(collective::AggregateArgs),
     /// Write a party's part of the decryption of a ciphertext.
     Decrypt(DecryptArgs),
     /// Print the values of a ciphertext from the parts of a whole quorum.
@@ -109,6 +114,9 @@ struct CombineArgs {
 pub fn run(args: &Args) -> Result<()> {
     match &args.verb {
         Verb::Split(args) => split(args),
+        Verb::Party(args) => collective::party(args),
+        Verb::Answer(args) => collective::answer(args),
+        Verb::Aggregate(args) => collective::aggregate(args),
         Verb::Decrypt(args) => decrypt(args),
         Verb::Combine(args) => combine(args),
     }
@@ -116,31 +124,6 @@ pub fn run(args: &Args) -> Result<()> {
 
 /// The file that encryption and splitting begin with.
 pub(crate) const SECRET: &str = "a secret key of CKKS";
-
-/// The context of the set that a file of CKKS names, which should be `wanted`.
-pub(crate) fn context_of(path: &Path, wanted: &str, trust: &TrustArgs) -> Result<Context> {
-    let found = read(path, inspect)?;
-    if !found.kind.of_ckks() {
-        return read(path, |_| {
-            let got = format!("{}, of the set {}", found.kind.words(), found.params);
-            Err(Error::bad_file("load", wanted, got, format!("give {wanted}")))
-        });
-    }
-    Ok(Context::new(CkksParams::named(&found.params)?, trust.trust().allow_insecure)?)
-}
-
-/// A file of these bytes; only its owner can read a private one.
-pub(crate) fn file<'a>(
-    path: &Path,
-    private: bool,
-    bytes: impl AsRef<[u8]> + Send + 'a,
-) -> Part<'a> {
-    Part::new(path, private, move |file| {
-        let failed =
-            |e: std::io::Error| Error::io("save", "room for the file", e.to_string(), "free some");
-        file.write_all(bytes.as_ref()).map_err(failed)
-    })
-}
 
 fn split(args: &SplitArgs) -> Result<()> {
     for (i, path) in args.out.iter().enumerate() {
@@ -153,7 +136,7 @@ fn split(args: &SplitArgs) -> Result<()> {
             _ => require_place(path, args.force)?,
         }
     }
-    let context = context_of(&args.secret, SECRET, &args.trust)?;
+    let context = context_of(&args.secret, SECRET, args.trust.trust())?;
     let secret = read(&args.secret, |path| context.load_secret_key(path, args.trust.trust()))?;
     let shares = context.split(&secret, args.out.len(), args.threshold)?;
     let mut parts = vec![];
@@ -183,7 +166,7 @@ fn decrypt(args: &DecryptArgs) -> Result<()> {
         usage!("{} is an input; choose another name for the part", args.out.display());
     }
     let (context, trust) = (
-        context_of(&args.share, "a share of a secret key of CKKS", &args.trust)?,
+        context_of(&args.share, "a share of a secret key of CKKS", args.trust.trust())?,
         args.trust.trust(),
     );
     let share = read(&args.share, |path| context.load_key_share(path, trust))?;
@@ -211,7 +194,7 @@ fn decrypt(args: &DecryptArgs) -> Result<()> {
 
 fn combine(args: &CombineArgs) -> Result<()> {
     let (context, trust) =
-        (context_of(&args.input, "a ciphertext of CKKS", &args.trust)?, args.trust.trust());
+        (context_of(&args.input, "a ciphertext of CKKS", args.trust.trust())?, args.trust.trust());
     let (x, real) = read(&args.input, |path| context.load_noted_ciphertext(path, trust))?;
     let part = |path: &PathBuf| read(path, |path| context.load_partial(path, trust));
     let parts = args.parts.iter().map(part).collect::<Result<Vec<_>>>()?;

@@ -2,11 +2,12 @@
 
 use crate::ckks::keys as make_keys;
 use crate::files::{EncryptArgs, KeygenArgs};
-use crate::output::read;
+use crate::output::{file, read};
 use crate::packed::bits_of;
+use crate::programs::context_of;
 use crate::report::{self, counted, facts, megabytes};
 use crate::status::usage;
-use crate::threshold::{self, SECRET, context_of};
+use crate::threshold::SECRET;
 use anyhow::Result;
 use becalm::Error;
 use becalm::backend::Cpu;
@@ -103,15 +104,18 @@ pub fn encrypt(args: &EncryptArgs) -> Result<()> {
         let key = args.secret.display();
         usage!("{key} is a key of CKKS; leave --modulus, --below and --slot out");
     }
-    let context = context_of(&args.secret, SECRET, &args.trust)?;
+    let (key, wanted) = match &args.public {
+        Some(public) => (public, "a public key of CKKS"),
+        None => (&args.secret, SECRET),
+    };
+    let (context, trust) = (context_of(key, wanted, args.trust.trust())?, args.trust.trust());
     let params = context.params();
-    if !args.vector && bits_of(params) > 0 {
+    if !args.vector && args.public.is_none() && bits_of(params) > 0 {
         let wanted = "the kind of the values";
         let got = format!("{}, a key of CKKS tables", args.secret.display());
         let remedy = "say --packed for integers in tables, or --vector for real numbers";
         return Err(Error::bad_input("encrypt", wanted, got, remedy).into());
     }
-    let secret = read(&args.secret, |path| context.load_secret_key(path, args.trust.trust()))?;
     let slots = args.slots.unwrap_or_else(|| params.slots());
     let given = args.values.len();
     if !slots.is_power_of_two() || slots > params.slots() {
@@ -130,10 +134,20 @@ pub fn encrypt(args: &EncryptArgs) -> Result<()> {
     }
     let mut values: Vec<Complex> = args.values.iter().map(|v| Complex::from(v.real())).collect();
     values.resize(slots, Complex::from(0.0));
-    let x = context.encrypt(&values, args.level.unwrap_or(params.levels), &secret)?;
+    let level = args.level.unwrap_or(params.levels);
+    let x = match &args.public {
+        Some(_) => {
+            let public = read(key, |path| context.load_public_key(path, trust))?;
+            context.encrypt_public(&values, level, &public)?
+        }
+        None => {
+            let secret = read(key, |path| context.load_secret_key(path, trust))?;
+            context.encrypt(&values, level, &secret)?
+        }
+    };
     let bytes = context.noted_ciphertext_to_bytes(&x, Some(true))?;
     let (size, level) = (bytes.len(), x.level());
-    args.force.save(vec![threshold::file(&args.out, false, bytes)])?;
+    args.force.save(vec![file(&args.out, false, bytes)])?;
     if args.json {
         return report::json(&serde_json::json!({
             "out": args.out, "values": given, "slots": slots, "level": level, "bytes": size,

@@ -9,6 +9,7 @@ mod call;
 mod ciphertext;
 mod circuit;
 mod ckks;
+mod ckks_collective;
 mod ckks_evaluate;
 mod ckks_function;
 mod ckks_keys;
@@ -41,6 +42,8 @@ mod _native {
     use crate::circuit::Circuit;
     #[pymodule_export]
     use crate::ckks::CkksCiphertext;
+    #[pymodule_export]
+    use crate::ckks_collective::{CkksParty, CkksPartyMessage, ckks_aggregate};
     #[pymodule_export]
     use crate::ckks_evaluate::{CkksKeys, CkksSession};
     #[pymodule_export]

@@ -163,17 +163,17 @@ fn headed(kind: Kind) -> Vec<u8> {
     let names: &[&str] = match kind {
         Kind::CkksKeyShare => &["parties", "party", "split", "threshold"],
         Kind::CkksPartial => &["ciphertext", "level", "party", "quorum", "split"],
+        Kind::CkksParty => &["keys", "parties", "party", "seed", "threshold"],
         Kind::Glwe => &["encoding", "noise", "range"],
         Kind::Integers => &["encoding", "noise", "range", "role", "type"],
         Kind::Bits => &["content", "encoding", "noise", "range", "role"],
         _ => &[],
     };
     let mut entries: Vec<(&str, String)> = names.iter().map(|name| (*name, "1".into())).collect();
-    entries.extend([
-        ("checksum", "0".repeat(64)),
-        ("format", kind.name().into()),
-        ("key", "0".repeat(32)),
-    ]);
+    entries.extend([("checksum", "0".repeat(64)), ("format", kind.name().into())]);
+    if kind != Kind::CkksParty {
+        entries.push(("key", "0".repeat(32)));
+    }
     entries.extend([("params", "{}".to_string()), ("version", "1".into())]);
     entries.sort();
     let texts: Vec<String> =
@@ -191,7 +191,13 @@ fn every_kind_of_secret_is_refused_and_never_kept() {
     let path = f.0.join("secret");
     secret.save(&path).unwrap();
     let context = Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap();
-    let kinds = [Kind::SecretKey, Kind::CkksSecretKey, Kind::CkksKeyShare, Kind::CkksPartial];
+    let kinds = [
+        Kind::SecretKey,
+        Kind::CkksSecretKey,
+        Kind::CkksKeyShare,
+        Kind::CkksPartial,
+        Kind::CkksParty,
+    ];
     let mut secrets: Vec<Vec<u8>> = kinds.into_iter().map(headed).collect();
     secrets.push(fs::read(&path).unwrap());
     context.save_secret_key(&context.secret_key().unwrap(), f.0.join("ckks")).unwrap();

@@ -65,6 +65,7 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
             &["share"],
             &["encrypt", "file"],
             &["threshold"],
+            &["collective"],
         ],
     ),
     (

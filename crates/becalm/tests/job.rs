@@ -392,6 +392,8 @@ fn headed(kind: Kind) -> Vec<u8> {
         Kind::Rlwe => &["error", "key", "level", "scale", "slots"],
         Kind::CkksKeyShare => &["key", "parties", "party", "split", "threshold"],
         Kind::CkksPartial => &["ciphertext", "key", "level", "party", "quorum", "split"],
+        Kind::CkksParty => &["keys", "parties", "party", "seed", "threshold"],
+        Kind::CkksMessage => &["keys", "parties", "party", "round", "seed", "threshold"],
         _ => &["key"],
     };
     let mut entries: Vec<(&str, String)> = names.iter().map(|name| (*name, "1".into())).collect();
@@ -412,7 +414,14 @@ fn every_other_kind_of_file_is_refused_and_secrets_above_all() {
     let f = folder("kinds");
     let (parts, _) = prepared(&f.0, "toy_2_2", 2);
     let wrong = f.0.join("wrong");
-    let secret = [Kind::SecretKey, Kind::CkksSecretKey, Kind::CkksKeyShare, Kind::CkksPartial];
+    let secret = [
+        Kind::SecretKey,
+        Kind::CkksSecretKey,
+        Kind::CkksKeyShare,
+        Kind::CkksPartial,
+        Kind::CkksParty,
+    ];
+    let others = [Kind::Glwe, Kind::Integers, Kind::Bits, Kind::CkksPublicKey, Kind::CkksMessage];
     // Evaluation keys of CKKS are a format of their own.
     assert_eq!(
         becalm::job::admit(b"becalm ckks 0003", 1 << 20).ok(),
@@ -420,8 +429,7 @@ fn every_other_kind_of_file_is_refused_and_secrets_above_all() {
     );
     for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::CkksEvaluationKeys) {
         let bytes = headed(kind);
-        let taken = !secret.contains(&kind)
-            && !matches!(kind, Kind::Glwe | Kind::Integers | Kind::Bits | Kind::CkksPublicKey);
+        let taken = !secret.contains(&kind) && !others.contains(&kind);
         match becalm::job::admit(&bytes, bytes.len() as u64) {
             Ok(found) => assert!(taken && found == kind, "{kind}"),
             Err(e) => {

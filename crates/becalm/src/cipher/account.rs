@@ -58,6 +58,9 @@ pub struct Account {
     pub standing: Standing,
     /// The instruction that lost most precision so far, if any lost some.
     pub loss: Option<Loss>,
+    /// How many parties made the key together; 1 for a key that has an owner. The key is the sum of their secrets, and each adds noise to
+    /// evaluation keys.
+    pub parties: usize,
 }
 
 impl Account {
@@ -68,11 +71,12 @@ impl Account {
         worst: f64::INFINITY,
         standing: Standing::Claimed,
         loss: None,
+        parties: 1,
     };
 
     /// Bounds of this standing.
     pub(crate) fn new(values: f64, error: f64, worst: f64, standing: Standing) -> Account {
-        Account { values, error, worst, standing, loss: None }
+        Account { values, error, worst, standing, loss: None, parties: 1 }
     }
 
     /// A public number or vector of numbers, and the errors of its encoding.
@@ -99,7 +103,7 @@ impl Account {
             return Ok(());
         }
         let wanted = format!("a result with {LEAST_BITS} bits or more by its claim");
-        let remedy = "lose less precision before, tell a smaller bound on values, or allow doubtful results: an estimate may be far above the error";
+        let remedy = "lose less precision before, or tell a smaller bound on values: a claim may be far above the error";
         Err(Error::too_noisy(op, wanted, self.doubt(), remedy))
     }
 
@@ -162,12 +166,14 @@ impl Account {
         Account { error: self.error.hypot(error), worst: self.worst + worst, ..self }
     }
 
-    /// The standing and the loss of both.
+    /// The standing, the loss and the key of both.
     fn with(&self, other: &Account) -> Account {
         let loss = match (self.loss, other.loss) {
             (Some(a), Some(b)) => Some(if b.bits > a.bits { b } else { a }),
             (a, b) => a.or(b),
         };
-        Account { standing: self.standing.min(other.standing), loss, ..*self }
+        let (standing, parties) =
+            (self.standing.min(other.standing), self.parties.max(other.parties));
+        Account { standing, loss, parties, ..*self }
     }
 }

@@ -342,11 +342,18 @@ impl CkksSecretKey {
 pub struct CkksPublicKey {
     pub(crate) params: &'static str,
     pub(crate) id: KeyId,
+    /// How many parties made it together; 1 for that of a secret key.
+    pub(crate) parties: usize,
     /// (b, a) at the highest level of the user, as values.
     pub(crate) parts: [Scratch; 2],
 }
 
 impl CkksPublicKey {
+    /// How many parties made it together; 1 for that of a secret key.
+    pub fn parties(&self) -> usize {
+        self.parties
+    }
+
     /// Identity of the secret key.
     pub fn id(&self) -> KeyId {
         self.id

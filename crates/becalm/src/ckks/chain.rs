@@ -385,19 +385,36 @@ impl Chain {
 
     /// Standard deviation of a slot from rounding the two parts of a ciphertext at `scale`.
     pub(crate) fn rounding(&self, scale: f64) -> f64 {
+        self.rounding_under(1, scale)
+    }
+
+    /// The same under a key that is the sum of the ternary secrets of so many parties.
+    pub(crate) fn rounding_under(&self, parties: usize, scale: f64) -> f64 {
         let n = self.params.degree() as f64;
-        (n / 12.0 * (1.0 + 2.0 * n / 3.0)).sqrt() / scale
+        (n / 12.0 * (1.0 + parties as f64 * 2.0 * n / 3.0)).sqrt() / scale
     }
 
     /// Standard deviation of a slot from the noise of a key at `scale`: residues of each digit D, uniform, times the key's noise,
     /// over P. Next to [`Chain::rounding`] it is nothing where D is well below P, and four times as much where they are equal.
     pub(crate) fn switching(&self, level: usize, scale: f64) -> f64 {
+        self.switching_with(NOISE_STD, level, scale)
+    }
+
+    /// [`Chain::switching`] with a key whose noise has this standard deviation.
+    pub(crate) fn switching_with(&self, noise_std: f64, level: usize, scale: f64) -> f64 {
         let log2 = |i: usize| (self.primes[self.word_of(level, i)] as f64).log2();
         let (words, special) = (self.words(level), self.special);
         let over: f64 = (words..words + special).map(log2).sum();
         let digits = self.digits(level).into_iter();
         let squares = digits.map(|digit| (2.0 * (digit.map(log2).sum::<f64>() - over)).exp2());
-        NOISE_STD * self.params.degree() as f64 * (squares.sum::<f64>() / 12.0).sqrt() / scale
+        noise_std * self.params.degree() as f64 * (squares.sum::<f64>() / 12.0).sqrt() / scale
+    }
+
+    /// Standard deviation of the noise of a key of products that so many parties made: s·e_0 + u·e_1 + e_2, s and u sums of as many ternary
+    /// polynomials, each e of as many of fresh noise ([`collective`](super::collective)).
+    pub(crate) fn product_noise(&self, parties: usize) -> f64 {
+        let (n, parties) = (self.params.degree() as f64, parties as f64);
+        NOISE_STD * (parties * (1.0 + 4.0 / 3.0 * n * parties)).sqrt()
     }
 
     /// Standard deviation of a slot at level 0 from the noise of the key to the ephemeral secret at `scale`: residues of q_0,

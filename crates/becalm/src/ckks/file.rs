@@ -4,7 +4,8 @@
 //! the file and must be that of the context, number for number; level, scale and error are checked against it. An error below that
 //! of a fresh encryption is raised to it: one that is too small would have too little noise added to what is shared.
 
-use super::{Chain, Context, share};
+use super::share::{self, MOST_PARTIES};
+use super::{Chain, Context};
 use crate::cipher::file::{
     Data, Draft, Dtype, Header, Kind, Output, Part, Reader, Trust, bad, hex, read_file,
     require_limit, write_error,
@@ -208,10 +209,10 @@ impl Context {
     pub fn public_key_from_bytes(&self, bytes: &[u8], trust: Trust) -> Result<CkksPublicKey> {
         require_limit(bytes.len() as u64, trust.limit)?;
         let file = Reader::open(bytes, Kind::CkksPublicKey)?;
-        let id = self.public_claims(file.header())?;
+        let (id, parties) = self.public_claims(file.header())?;
         file.verify()?;
         let parts = self.unpacked_pair(&file, self.params().levels)?;
-        Ok(CkksPublicKey { params: self.params().name, id, parts })
+        Ok(CkksPublicKey { params: self.params().name, id, parties, parts })
     }
 
     /// Reads a public key from a file.
@@ -226,14 +227,15 @@ impl Context {
 
     fn public_draft<'a>(&self, key: &CkksPublicKey, parts: &'a [Vec<u8>; 2]) -> Result<Draft<'a>> {
         let draft = Draft::of(Kind::CkksPublicKey, self.row()?).note("key", hex(&key.id.0));
-        Ok(with_pair(draft, parts))
+        Ok(with_pair(with_makers(draft, key.parties), parts))
     }
 
-    fn public_claims(&self, header: &Header) -> Result<KeyId> {
+    /// The identity of the key, and how many parties made it.
+    fn public_claims(&self, header: &Header) -> Result<(KeyId, usize)> {
         header.require(Kind::CkksPublicKey)?;
         self.require_row(header)?;
         self.expect_pair(header, self.params().levels)?;
-        header.key()
+        Ok((header.key()?, makers(header)?))
     }
 
     /// Two bits for each coefficient, plus one.
@@ -346,6 +348,7 @@ impl Context {
             .note("error", finite(x.account.error))
             .note("worst", finite(x.account.worst))
             .note("bound", finite(x.account.values));
+        let draft = with_makers(draft, x.account.parties);
         let draft = match x.integers {
             Some(Integers { bits, count }) => {
                 draft.note("integer_bits", bits.to_string()).note("count", count.to_string())
@@ -408,7 +411,8 @@ impl Context {
             false => Ok(missing),
         };
         let worst = or("worst", share::product_bound(error))?.max(error);
-        Ok(Account::new(or("bound", 1.0)?, error, worst, Standing::Claimed))
+        let account = Account::new(or("bound", 1.0)?, error, worst, Standing::Claimed);
+        Ok(Account { parties: makers(header)?, ..account })
     }
 }
 
@@ -466,6 +470,18 @@ fn values(header: &Header) -> Result<Option<bool>> {
     let found = VALUES.iter().position(|word| word == text).map(|at| at == 1);
     let found = found.ok_or_else(|| bad("complex or real values", format!("{text:.32}")))?;
     Ok(Some(found))
+}
+
+/// The number of parties that made a key together stands in files where there are several.
+fn with_makers(draft: Draft<'_>, parties: usize) -> Draft<'_> {
+    if parties == 1 { draft } else { draft.note("parties", parties.to_string()) }
+}
+
+fn makers(header: &Header) -> Result<usize> {
+    match header.has("parties") {
+        true => number(header, "parties", |n| (2..=MOST_PARTIES).contains(n)),
+        false => Ok(1),
+    }
 }
 
 fn with_pair<'a>(draft: Draft<'a>, parts: &'a [Vec<u8>; 2]) -> Draft<'a> {

@@ -75,10 +75,11 @@ impl Context {
         self.check_set("encrypt", key.params)?;
         let message = self.integer_message("encrypt", values, bits)?;
         let parts = or_refused("encrypt", || self.masked(&message, 0, key))?;
-        // e·v + e_0 + e_1·s: variance (1 + 2·2N/3)·σ² a coefficient.
-        let n = self.params().degree() as f64;
-        let error = NOISE_STD * (1.0 + 4.0 / 3.0 * n).sqrt() / self.step(0);
-        self.of_integers(parts, (values.len(), bits), key.id, (error, PRODUCT_TAIL * error))
+        let error = self.public_noise(key) / self.step(0);
+        let made = (error, PRODUCT_TAIL * error);
+        let mut x = self.of_integers(parts, (values.len(), bits), key.id, made)?;
+        x.account.parties = key.parties;
+        Ok(x)
     }
 
     /// Integers that everybody may know as a ciphertext under a key, to be added to others: it hides nothing.

@@ -26,7 +26,7 @@ impl Context {
         Ok(CkksSecretKey::new(self.params().name, KeyId(id), coefficients))
     }
 
-    fn ternary(&self, seed: &SecretSeed, weight: Option<usize>) -> Vec<f64> {
+    pub(super) fn ternary(&self, seed: &SecretSeed, weight: Option<usize>) -> Vec<f64> {
         let mut stream = NoiseStream::new(seed, Domain::Secret, 0);
         let mut x = Zeroizing::new(vec![0; self.params().degree()]);
         match weight {
@@ -82,7 +82,7 @@ impl Context {
     }
 
     /// Uniform residues modulo word `i`.
-    fn uniform(&self, mut stream: MaskStream, i: usize, out: &mut [f64]) {
+    pub(super) fn uniform(&self, mut stream: MaskStream, i: usize, out: &mut [f64]) {
         self.ring().draw(i, |words| stream.fill_u64(words), out);
     }
 
@@ -93,7 +93,7 @@ impl Context {
     pub fn public_key(&self, secret: &CkksSecretKey) -> Result<CkksPublicKey> {
         self.check_set("make a public key", secret.params)?;
         let parts = self.sealed(secret, self.params().levels, Domain::PublicKey, None)?;
-        Ok(CkksPublicKey { params: self.params().name, id: secret.id, parts })
+        Ok(CkksPublicKey { params: self.params().name, id: secret.id, parties: 1, parts })
     }
 
     /// An encryption at `level` of a polynomial, or of zero: b = m + e − a·s.
@@ -234,14 +234,19 @@ impl Context {
 
     /// The key of X → X^`g`.
     fn galois_key_of(&self, s: &[f64], g: usize, level: usize) -> Result<SwitchKey> {
+        self.switch_key(s, &self.image(s, g), level, self.special(), NOISE_STD)
+    }
+
+    /// Values of the image of a secret under the inverse of X → X^`g`.
+    pub(super) fn image(&self, s: &[f64], g: usize) -> Zeroizing<Vec<f64>> {
         let n = self.params().degree();
         // Not by `permute`: its memory would go back to the pool with the secret in it.
         let permutation = self.permutation(inverse_power(g, n));
-        let mut target = Zeroizing::new(vec![0.0; s.len()]);
-        for (x, y) in target.chunks_mut(n).zip(s.chunks(n)) {
+        let mut image = Zeroizing::new(vec![0.0; s.len()]);
+        for (x, y) in image.chunks_mut(n).zip(s.chunks(n)) {
             x.iter_mut().zip(permutation.iter()).for_each(|(x, i)| *x = y[*i as usize]);
         }
-        self.switch_key(s, &target, level, self.special(), NOISE_STD)
+        image
     }
 
     /// The key from `from` to `to`, both modulo all words, for those of `level` and the first `special` special words.
@@ -292,7 +297,7 @@ impl Context {
         Uniform::new(self.ring(), word, self.mask_stream(seed, j, word), block)
     }
 
-    fn mask_stream(&self, seed: &PublicSeed, j: usize, word: usize) -> MaskStream {
+    pub(super) fn mask_stream(&self, seed: &PublicSeed, j: usize, word: usize) -> MaskStream {
         MaskStream::new(seed, Domain::Evaluation, (j * self.all_words() + word) as u32)
     }
 

@@ -6,6 +6,7 @@
 
 mod chain;
 mod chebyshev;
+mod collective;
 mod context;
 pub(crate) mod encode;
 mod encrypt;
@@ -23,6 +24,7 @@ pub use chain::Chain;
 pub(crate) use chain::{DOUBLES, same_scale};
 pub(crate) use chebyshev::CHEBYSHEV_LEAF;
 pub use chebyshev::Chebyshev;
+pub use collective::{Agreement, Party, PartyMessage};
 pub use context::Context;
 pub(crate) use encode::Short;
 pub(crate) use matrix::Form;

@@ -22,6 +22,8 @@ use crate::math::sampling;
 use crate::{Error, Result};
 use zeroize::Zeroizing;
 
+/// Most parties of a key, which are the bits of a number.
+pub(super) const MOST_PARTIES: usize = 32;
 /// s: an attacker's advantage over guessing stays below 2^-s, whatever it computes.
 pub const STATISTICAL_BITS: f64 = 30.0;
 /// Standard deviations of a slot that noise of Gaussian coefficients stays within: a complex Gaussian exceeds t of them with
@@ -31,6 +33,9 @@ const BOUND: f64 = 6.8;
 /// in others, so that the tail is that of a product of two Gaussians: P(|xy| > t) = 2t·K₁(2t) ≈ √(πt)·e^(-2t), here 2^-50. For 2^16
 /// slots after 16 instructions that is 2^-30 together, the statistical distance that sharing claims.
 const PRODUCT_BOUND: f64 = 18.5;
+/// The same for a key's noise that is a product itself, as in keys of products that several parties made: the tail is that of a product
+/// of three Gaussians, here 2^-50.
+const KEY_PRODUCT_BOUND: f64 = 46.0;
 /// Steps of the grid in a standard deviation of the noise.
 const GRID: f64 = (1 << 20) as f64;
 /// Standard deviations of a slot that its noise stays within, but for 2^-70 of all slots.
@@ -47,6 +52,11 @@ pub(crate) fn bound(deviation: f64) -> f64 {
 /// ciphertext, a key switch, an encryption with a public key.
 pub(crate) fn product_bound(deviation: f64) -> f64 {
     PRODUCT_BOUND * deviation
+}
+
+/// Upper bound on an error of this standard deviation that was multiplied by the noise of a key of products that parties made together.
+pub(crate) fn key_product_bound(deviation: f64) -> f64 {
+    KEY_PRODUCT_BOUND * deviation
 }
 
 impl Context {

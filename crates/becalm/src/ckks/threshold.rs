@@ -10,7 +10,8 @@
 //! times, so they count as q·(n − t + 1) queries. A coefficient's deviation is σ = scale·2^-bits/√N: Σ|z_j|² over the N/2 slots is
 //! N/2·‖e‖²/scale², so ‖e‖ ≤ scale·E, and √2 of the noise is to spare. Shamir's shares are smaller, but their Lagrange factors multiply e_i.
 
-use super::{Context, share};
+use super::Context;
+use super::share::{self, MOST_PARTIES};
 use crate::cipher::{Budget, CkksSecretKey, KeyId, Rlwe};
 use crate::math::buffer::or_refused;
 use crate::math::complex::Complex;
@@ -24,8 +25,6 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// Words of a level that decryption uses, at the most.
 const WORDS: usize = 3;
-/// Most parties, which are the bits of a number.
-const MOST_PARTIES: usize = 32;
 /// Most parts of a key.
 const MOST_PARTS: u64 = 1024;
 /// Log2 of the standard deviation that is drawn in one piece: doubles are exact to a hundredth of a unit there.
@@ -45,6 +44,9 @@ pub struct KeyShare {
     pub(super) seeds: Vec<(Set, SecretSeed)>,
     /// The last r_A as values modulo the words of decryption, if its A is without this party.
     pub(super) last: Option<Zeroizing<Vec<f64>>>,
+    /// Whether the parties made the key together. It has the seeds of all their secrets then, and the sum of the last r_A; where all
+    /// decrypt, no seeds and the own secret in place of r_A, A all others.
+    pub(super) together: bool,
     pub(super) budget: Budget,
 }
 
@@ -97,6 +99,11 @@ impl KeyShare {
         self.budget.spent()
     }
 
+    /// How many parties made the key: all, or the one that split it.
+    fn makers(&self) -> usize {
+        if self.together { self.parties } else { 1 }
+    }
+
     /// The parties of a quorum of which this one is.
     fn quorum(&self, op: &'static str, parties: &[usize]) -> Result<Set> {
         let known = parties.iter().filter(|p| (1..=self.parties).contains(p));
@@ -141,7 +148,7 @@ impl fmt::Debug for PartialDecryption {
     }
 }
 
-fn bit(party: usize) -> Set {
+pub(super) fn bit(party: usize) -> Set {
     1 << (party - 1)
 }
 
@@ -169,6 +176,34 @@ pub(super) fn parts(parties: usize, threshold: usize) -> Option<Vec<Set>> {
     };
     let all = std::iter::successors(Some((1u64 << size) - 1), next);
     Some(all.take(count as usize).map(|set| set as Set).collect())
+}
+
+/// [`parts`], or a refusal.
+pub(super) fn require_parts(
+    op: &'static str,
+    parties: usize,
+    threshold: usize,
+) -> Result<Vec<Set>> {
+    parts(parties, threshold).ok_or_else(|| {
+        let wanted =
+            "2 to 32 parties, a threshold of 2 to as many, and at most 1024 sets of one fewer";
+        let got = format!("{parties} parties, threshold {threshold}");
+        Error::bad_input(op, wanted, got, "choose fewer parties, or a threshold near 2 or n")
+    })
+}
+
+/// Refuses a ciphertext whose account counts other parties than made the key: its error would be understated.
+fn require_makers(op: &'static str, x: &Rlwe, share: &KeyShare) -> Result<()> {
+    if x.account.parties == share.makers() {
+        return Ok(());
+    }
+    let named = |parties: usize| match parties {
+        1 => "a key that one party made".to_string(),
+        parties => format!("a key that {parties} parties made together"),
+    };
+    let (wanted, got) = (named(share.makers()), named(x.account.parties));
+    let remedy = "encrypt with the public key that was made with this share";
+    Err(Error::bad_input(op, format!("a ciphertext of {wanted}"), format!("one of {got}"), remedy))
 }
 
 impl Context {
@@ -210,26 +245,33 @@ impl Context {
     ) -> Result<Vec<KeyShare>> {
         let op = "split";
         self.check_set(op, secret.params)?;
-        let parts = parts(parties, threshold).ok_or_else(|| {
-            let wanted =
-                "2 to 32 parties, a threshold of 2 to as many, and at most 1024 sets of one fewer";
-            let got = format!("{parties} parties, threshold {threshold}");
-            Error::bad_input(op, wanted, got, "choose fewer parties, or a threshold near 2 or n")
-        })?;
-        let (words, n) = (self.all_shared_words(), self.params().degree());
-        let (last, seeded) = parts.split_last().map_or((0, &[][..]), |(last, rest)| (*last, rest));
+        let sets = require_parts(op, parties, threshold)?;
         // A vector that grows would leave copies of seeds behind.
-        let mut seeds = Vec::with_capacity(seeded.len());
-        for _ in seeded {
+        let mut seeds = Vec::with_capacity(sets.len());
+        for _ in &sets[1..] {
             seeds.push(SecretSeed::from_system()?);
         }
         let mut split = Split([0; 16]);
         split.0.copy_from_slice(&PublicSeed::from_system()?.0[..16]);
         let s = self.secret_values(secret, 0);
+        Ok(self.dealt(&s, &seeds, (secret.id, split), (parties, threshold)))
+    }
+
+    /// The shares of a secret of these values, of seeds for all sets A but the last one.
+    pub(super) fn dealt(
+        &self,
+        s: &[f64],
+        seeds: &[SecretSeed],
+        (key, split): (KeyId, Split),
+        (parties, threshold): (usize, usize),
+    ) -> Vec<KeyShare> {
+        let sets = parts(parties, threshold).unwrap_or_default();
+        let (last, seeded) = sets.split_last().map_or((0, &[][..]), |(last, rest)| (*last, rest));
+        let (words, n) = (self.all_shared_words(), self.params().degree());
         let mut rest = Zeroizing::new(s[..words.len() * n].to_vec());
         rest.par_chunks_mut(n).zip(&words).for_each(|(x, word)| {
             let mut part = Zeroizing::new(vec![0.0; n]);
-            for seed in &seeds {
+            for seed in seeds {
                 self.draw_part(seed, *word, &mut part);
                 self.ring().sub(*word, x, &part);
             }
@@ -237,15 +279,26 @@ impl Context {
         let share = |party| {
             let own = |set: &Set| set & bit(party) == 0;
             let mut kept = Vec::with_capacity(seeds.len());
-            for (set, seed) in seeded.iter().zip(&seeds).filter(|(set, _)| own(set)) {
-                let mut bytes = Zeroizing::new(*seed.bytes());
-                kept.push((*set, SecretSeed::from_bytes(&mut bytes)));
+            for (set, seed) in seeded.iter().zip(seeds).filter(|(set, _)| own(set)) {
+                kept.push((*set, seed.again()));
             }
             let last = own(&last).then(|| rest.clone());
-            let (params, key, budget) = (self.params().name, secret.id, Budget::default());
-            KeyShare { params, key, split, parties, threshold, party, seeds: kept, last, budget }
+            let (params, budget, together, seeds) =
+                (self.params().name, Budget::default(), false, kept);
+            KeyShare {
+                params,
+                key,
+                split,
+                parties,
+                threshold,
+                party,
+                seeds,
+                last,
+                together,
+                budget,
+            }
         };
-        Ok((1..=parties).map(share).collect())
+        (1..=parties).map(share).collect()
     }
 
     /// r_A modulo a word, from its seed.
@@ -310,6 +363,7 @@ impl Context {
         self.check_set(op, ciphertext.params)?;
         self.check_set(op, share.params)?;
         self.require_key(op, ciphertext, share.key)?;
+        require_makers(op, ciphertext, share)?;
         ciphertext.require_slots(op)?;
         let quorum = share.quorum(op, quorum)?;
         let words = self.shared_words(op, ciphertext.level)?;
@@ -331,7 +385,7 @@ impl Context {
     }
 
     /// c_1·Σ r_A + e, packed, over the A that are the party's matter in a quorum.
-    fn part_of(
+    pub(super) fn part_of(
         &self,
         x: &Rlwe,
         share: &KeyShare,
@@ -344,7 +398,9 @@ impl Context {
         let before = quorum & (bit(share.party) - 1);
         let mine = |set: &Set| before & !set == 0;
         let last = parts(share.parties, share.threshold).and_then(|all| all.last().copied());
-        let last = share.last.as_ref().filter(|_| last.is_some_and(|set| mine(&set)));
+        // Where all decrypt, each has one r_A, and it is its matter.
+        let whole = share.parties == share.threshold;
+        let last = share.last.as_ref().filter(|_| whole || last.is_some_and(|set| mine(&set)));
         let limb = |(k, word): (usize, &usize)| {
             let [mut key, mut part] = [0; 2].map(|_| Zeroizing::new(vec![0.0; n]));
             for (_, seed) in share.seeds.iter().filter(|(set, _)| mine(set)) {

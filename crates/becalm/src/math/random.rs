@@ -49,6 +49,20 @@ impl SecretSeed {
         seed
     }
 
+    /// The same seed for another place, which is as secret.
+    pub(crate) fn again(&self) -> Self {
+        SecretSeed(self.0)
+    }
+
+    /// A seed for one purpose, which a label names: independent of those for others.
+    pub(crate) fn derived(&self, context: &str, label: &[u8]) -> Self {
+        let mut hash = blake3::Hasher::new_derive_key(context);
+        hash.update(&self.0).update(label);
+        let seed = SecretSeed(*hash.finalize().as_bytes());
+        hash.zeroize();
+        seed
+    }
+
     /// The bytes, to be stored: as secret as what is made of them.
     pub(crate) fn bytes(&self) -> &[u8; 32] {
         &self.0

@@ -52,6 +52,8 @@ pub struct Description {
     pub threshold: Option<usize>,
     /// Numbers of the parties whose parts make a decryption.
     pub quorum: Option<Vec<usize>>,
+    /// The round of a party's message.
+    pub round: Option<usize>,
     /// The note of the maker of evaluation keys of CKKS ([`Context::write_noted_keys`](crate::ckks::Context::write_noted_keys)).
     pub note: String,
     /// The tensors of a file of TFHE.
@@ -86,6 +88,7 @@ impl Description {
             parties: None,
             threshold: None,
             quorum: None,
+            round: None,
             note: String::new(),
             tensors: vec![],
             bytes,
@@ -182,6 +185,7 @@ fn of_ckks(header: &Header, kind: Kind, bytes: u64) -> Result<Description> {
         party: claim(header, "party")?,
         parties: claim(header, "parties")?,
         threshold: claim(header, "threshold")?,
+        round: claim(header, "round")?,
         quorum: header.metadata.get("quorum").map(|text| quorum(text)).transpose()?,
         ..Description::new(kind, params, in_table, bytes)
     })

@@ -93,11 +93,15 @@ pub enum Kind {
     CkksPartial,
     /// [`CkksKeys`](crate::cipher::CkksKeys), the evaluation keys of CKKS, which are a format of their own.
     CkksEvaluationKeys,
+    /// [`Party`](crate::ckks::Party), what a party of a collective key of CKKS keeps secret.
+    CkksParty,
+    /// [`PartyMessage`](crate::ckks::PartyMessage), what a party tells to make a collective key of CKKS.
+    CkksMessage,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 15] = [
+    pub const ALL: [Kind; 17] = [
         Kind::SecretKey,
         Kind::EvaluationKey,
         Kind::SlotKey,
@@ -113,6 +117,8 @@ impl Kind {
         Kind::CkksKeyShare,
         Kind::CkksPartial,
         Kind::CkksEvaluationKeys,
+        Kind::CkksParty,
+        Kind::CkksMessage,
     ];
 
     /// The word that names it in a file: `"becalm.lwe"`.
@@ -133,6 +139,8 @@ impl Kind {
             Kind::CkksKeyShare => "becalm.ckks_key_share",
             Kind::CkksPartial => "becalm.ckks_partial_decryption",
             Kind::CkksEvaluationKeys => "becalm.ckks_evaluation_keys",
+            Kind::CkksParty => "becalm.ckks_party",
+            Kind::CkksMessage => "becalm.ckks_party_message",
         }
     }
 
@@ -154,13 +162,18 @@ impl Kind {
             Kind::CkksKeyShare => "a share of a secret key of CKKS",
             Kind::CkksPartial => "a partial decryption of CKKS",
             Kind::CkksEvaluationKeys => "evaluation keys of CKKS",
+            Kind::CkksParty => "a party's secret of a collective key of CKKS",
+            Kind::CkksMessage => "a party's message of a collective key of CKKS",
         }
     }
 
     /// Metadata that such a file may have too: files of before had none of it.
     fn optional(self) -> &'static [&'static str] {
         match self {
-            Kind::Rlwe => &["bound", "count", "integer_bits", "values", "worst"],
+            Kind::Rlwe => &["bound", "count", "integer_bits", "parties", "values", "worst"],
+            Kind::CkksPublicKey => &["parties"],
+            Kind::CkksKeyShare => &["made"],
+            Kind::CkksMessage => &["answers"],
             Kind::CkksProgram => &["integers"],
             _ => &[],
         }
@@ -217,6 +230,29 @@ impl Kind {
                 "version",
             ],
             Kind::CkksEvaluationKeys => &[],
+            Kind::CkksParty => &[
+                "checksum",
+                "format",
+                "keys",
+                "params",
+                "parties",
+                "party",
+                "seed",
+                "threshold",
+                "version",
+            ],
+            Kind::CkksMessage => &[
+                "checksum",
+                "format",
+                "keys",
+                "params",
+                "parties",
+                "party",
+                "round",
+                "seed",
+                "threshold",
+                "version",
+            ],
         }
     }
 
@@ -231,20 +267,22 @@ impl Kind {
                 | CkksKeyShare
                 | CkksPartial
                 | CkksEvaluationKeys
+                | CkksParty
+                | CkksMessage
         )
     }
 
     /// Whether it holds a secret, or, as a part of a decryption, a piece of one.
     pub fn is_secret(self) -> bool {
         use Kind::*;
-        matches!(self, SecretKey | CkksSecretKey | CkksKeyShare | CkksPartial)
+        matches!(self, SecretKey | CkksSecretKey | CkksKeyShare | CkksPartial | CkksParty)
     }
 
     /// Whether it holds a key, or a share of one: no result belongs in its place.
     pub fn is_key(self) -> bool {
         use Kind::*;
         let public = matches!(self, EvaluationKey | SlotKey | CkksPublicKey | CkksEvaluationKeys);
-        public || matches!(self, SecretKey | CkksSecretKey | CkksKeyShare)
+        public || matches!(self, SecretKey | CkksSecretKey | CkksKeyShare | CkksParty)
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 fn secret_at(path: &Path) -> Option<Header> {
     // Looked at first: opening a pipe would wait for its writer.
     let header = path.is_file().then(|| read_header(path).ok()).flatten()?.0;
-    let secret = [Kind::SecretKey, Kind::CkksSecretKey, Kind::CkksKeyShare];
+    let secret = [Kind::SecretKey, Kind::CkksSecretKey, Kind::CkksKeyShare, Kind::CkksParty];
     header.kind().is_ok_and(|kind| secret.contains(&kind)).then_some(header)
 }
 

@@ -2,7 +2,8 @@
 
 use super::super::Context;
 use super::super::file::number;
-use super::{KeyShare, MOST_PARTIES, PartialDecryption, Set, Split, bit, members, parts};
+use super::super::share::MOST_PARTIES;
+use super::{KeyShare, PartialDecryption, Set, Split, bit, members, parts};
 use crate::Result;
 use crate::cipher::Budget;
 use crate::cipher::file::{
@@ -13,6 +14,8 @@ use crate::math::random::SecretSeed;
 use std::path::Path;
 use zeroize::Zeroizing;
 
+/// The word for a key that the parties made together.
+const TOGETHER: &str = "together";
 /// Bytes of a seed.
 const SEED: usize = 32;
 
@@ -102,6 +105,7 @@ impl Context {
             .note("parties", share.parties.to_string())
             .note("threshold", share.threshold.to_string())
             .note("party", share.party.to_string());
+        let draft = if share.together { draft.note("made", TOGETHER) } else { draft };
         let tensors = [("last", last), ("seeds", seeds)].into_iter();
         let held = tensors.filter(|(_, bytes)| !bytes.is_empty());
         Ok(held.fold(draft, |draft, (name, bytes)| {
@@ -119,10 +123,20 @@ impl Context {
         let all = parts(parties, threshold);
         let all = all.ok_or_else(|| bad("a share of a key that can be split so", "another one"))?;
         let own = |set: &Set| set & bit(party) == 0;
-        let has_last = all.last().is_some_and(own);
+        let together = header.has("made");
+        if together && header.entry("made")? != TOGETHER {
+            return Err(bad("a key that was made together", "one that was made in another way"));
+        }
+        let whole = together && threshold == parties;
+        let has_last = whole || all.last().is_some_and(own);
         let mut sets = all;
         sets.pop();
         sets.retain(own);
+        let sets = match (whole, together) {
+            (true, _) => vec![],
+            (_, true) => sets.repeat(parties),
+            _ => sets,
+        };
         let bytes: usize = self.all_shared_words().iter().map(|i| self.limb_bytes(*i)).sum();
         let lengths = [("last", if has_last { bytes } else { 0 }), ("seeds", sets.len() * SEED)];
         let lengths = lengths.map(|(name, bytes)| (name, [bytes as u64]));
@@ -131,7 +145,18 @@ impl Context {
         header.expect(&tensors)?;
         let (params, key, split) = (self.params().name, header.key()?, split_in(header)?);
         let (seeds, last, budget) = (vec![], None, Budget::default());
-        let empty = KeyShare { params, key, split, parties, threshold, party, seeds, last, budget };
+        let empty = KeyShare {
+            params,
+            key,
+            split,
+            parties,
+            threshold,
+            party,
+            seeds,
+            last,
+            together,
+            budget,
+        };
         Ok((empty, sets))
     }
 

@@ -6,16 +6,12 @@
 //! Behind a bootstrap its contract holds ([`Limits`]), so that nothing between its first instruction and its last is followed.
 
 use super::polynomial::Evaluated;
+use super::steps::{Steps, added};
 use super::{Added, Again, CkksOp, CkksProgram, Limits, RlweInfo};
 use crate::cipher::{Account, Rlwe, Standing};
 use crate::ckks::share::{bound, product_bound};
 use crate::ckks::{Chebyshev, sum_rotations};
 use crate::program::{Operation, Reg};
-
-/// The error of an independent step: its standard deviation, and its bound. It was multiplied by a secret or by the noise of a key.
-fn added(deviation: f64) -> (f64, f64) {
-    (deviation, product_bound(deviation))
-}
 
 /// The registers that the account behind an instruction follows from: behind a bootstrap those that were bootstrapped.
 fn follows(op: &CkksOp) -> Vec<Reg> {
@@ -47,6 +43,9 @@ impl CkksProgram {
     /// The accounts of the registers that a result depends on, in order.
     pub(super) fn known_accounts(&self, inputs: &[Account]) -> Vec<Account> {
         let needed = self.accounted();
+        // All arguments are of one key.
+        let parties = inputs.iter().map(|a| a.parties).fold(1, usize::max);
+        let steps = Steps { chain: &self.chain, parties };
         let mut known = vec![Account::UNKNOWN; self.registers()];
         for (reg, account) in self.inputs.iter().zip(inputs) {
             let RlweInfo { level, scale, .. } = *self.reg(*reg);
@@ -54,7 +53,7 @@ impl CkksProgram {
         }
         for (at, op) in self.ops.iter().enumerate().filter(|(_, op)| needed[op.result().0 as usize])
         {
-            let made = self.account(op, &known);
+            let made = self.account(op, &known, steps);
             let RlweInfo { level, scale, .. } = *self.reg(op.result());
             let before = largest(follows(op).iter().map(|r| &known[r.0 as usize]));
             let name = if matches!(op, CkksOp::Refreshed { .. }) { "bootstrap" } else { op.name() };
@@ -69,7 +68,8 @@ impl CkksProgram {
         let (from, chain) = (RlweInfo { level: x.level, scale: x.scale, ..to }, &self.chain);
         match x.level > to.level {
             true => {
-                x.account.times(self.factor(1.0, from, to)).blurred(added(chain.rounding(to.scale)))
+                let steps = Steps { chain, parties: x.account.parties };
+                x.account.times(self.factor(1.0, from, to)).blurred(steps.rescaled(to.scale))
             }
             false => x.account,
         }
@@ -102,22 +102,19 @@ impl CkksProgram {
         }
     }
 
-    fn account(&self, op: &CkksOp, known: &[Account]) -> Account {
-        let chain = &self.chain;
+    fn account(&self, op: &CkksOp, known: &[Account], steps: Steps) -> Account {
         let of = |r: &Reg| known[r.0 as usize];
         let (to, from) = (*self.reg(op.result()), op.sources().first().map(|r| *self.reg(*r)));
         let from = from.unwrap_or(to);
-        let rescaled = added(chain.rounding(to.scale));
+        let rescaled = steps.rescaled(to.scale);
         // Relinearized before: at the scale of the product, which the rescale divides.
-        let relinearized = || {
-            let key = chain.switching(from.level, to.scale * chain.step(from.level));
-            added(key.hypot(chain.rounding(to.scale)))
-        };
+        let relinearized =
+            || steps.relinearized(from.level, to.scale * self.chain.step(from.level));
         match op {
-            CkksOp::Linear { src, map, .. } => self.mapped(of(src), from, to, *map),
+            CkksOp::Linear { src, map, .. } => self.mapped(of(src), from, to, *map, steps),
             CkksOp::Polynomial { src, polynomial, .. } => {
                 let p = &self.polynomials[*polynomial as usize];
-                Evaluated::new(chain, p, from, to.scale).account(of(src))
+                Evaluated::new(steps, p, from, to.scale).account(of(src))
             }
             CkksOp::DoubleAngle { src, .. } => {
                 let square = of(src).times(of(src)).scaled(2.0);
@@ -136,16 +133,16 @@ impl CkksProgram {
             CkksOp::AddConstant { src, .. }
             | CkksOp::AddPlain { src, .. }
             | CkksOp::MultiplyConstant { src, .. }
-            | CkksOp::MultiplyPlain { src, .. } => self.with_public(op, of(src), from, to),
+            | CkksOp::MultiplyPlain { src, .. } => self.with_public(op, of(src), from, to, steps),
             CkksOp::WeightedSum { terms, .. } => self.weighted(terms, known, to).blurred(rescaled),
             CkksOp::Conjugate { src, .. } | CkksOp::Rotate { src, .. } => {
-                of(src).blurred(self.switched(from))
+                of(src).blurred(steps.switched(from.level, from.scale))
             }
             CkksOp::Sum { src, size, .. } => {
-                (0..sum_rotations(*size).len()).fold(of(src), |sum, _| self.doubled(sum, from))
+                (0..sum_rotations(*size).len()).fold(of(src), |sum, _| doubled(sum, from, steps))
             }
             CkksOp::Trace { src, dst } => {
-                self.traced(*dst, *src).fold(of(src), |sum, _| self.doubled(sum, from))
+                self.traced(*dst, *src).fold(of(src), |sum, _| doubled(sum, from, steps))
             }
             CkksOp::LevelDown { .. } if to.level == from.level => of(&op.sources()[0]),
             CkksOp::LevelDown { src, .. } => {
@@ -177,12 +174,20 @@ impl CkksProgram {
         to: Reg,
         x: Account,
     ) -> Account {
-        Evaluated::new(&self.chain, p, *self.reg(from), self.reg(to).scale).account(x)
+        let steps = Steps { chain: &self.chain, parties: x.parties };
+        Evaluated::new(steps, p, *self.reg(from), self.reg(to).scale).account(x)
     }
 
     /// A register with a number or a plaintext.
-    fn with_public(&self, op: &CkksOp, x: Account, from: RlweInfo, to: RlweInfo) -> Account {
-        let rescaled = added(self.chain.rounding(to.scale));
+    fn with_public(
+        &self,
+        op: &CkksOp,
+        x: Account,
+        from: RlweInfo,
+        to: RlweInfo,
+        steps: Steps,
+    ) -> Account {
+        let rescaled = steps.rescaled(to.scale);
         match op {
             CkksOp::AddConstant { constant, .. } => {
                 let off = 0.5 / from.scale + constant.abs() * f64::EPSILON;
@@ -204,17 +209,6 @@ impl CkksProgram {
         }
     }
 
-    /// The error of a key switch that is no part of a product.
-    fn switched(&self, at: RlweInfo) -> (f64, f64) {
-        let RlweInfo { level, scale, .. } = at;
-        added(self.chain.switching(level, scale).hypot(self.chain.rounding(scale)))
-    }
-
-    /// The sum of a register and a rotation of it.
-    fn doubled(&self, x: Account, at: RlweInfo) -> Account {
-        x.plus(x.blurred(self.switched(at)))
-    }
-
     /// A plaintext at a scale.
     fn encoded(&self, plaintext: u32, scale: f64) -> Account {
         let values = self.plaintexts[plaintext as usize].iter();
@@ -224,11 +218,12 @@ impl CkksProgram {
     }
 
     /// Factors were rotated by middle steps, of which each rounds the mask of the next, and by one baby step.
-    fn mapped(&self, x: Account, from: RlweInfo, to: RlweInfo, map: u32) -> Account {
+    fn mapped(&self, x: Account, from: RlweInfo, to: RlweInfo, map: u32, steps: Steps) -> Account {
         let (chain, spec) = (&self.chain, &self.maps[map as usize]);
         let middle = spec.matrix.steps(spec.baby).middle as f64;
-        let switched = chain.switching(from.level, from.scale) * middle.sqrt();
-        let within = switched.hypot(chain.rounding(from.scale) * (middle - 1.0).sqrt());
+        let switched = steps.key(from.level, from.scale) * middle.sqrt();
+        let (rounding, _) = steps.rescaled(from.scale);
+        let within = switched.hypot(rounding * (middle - 1.0).sqrt());
         let x = x.blurred(added(within));
         let (row, column) = spec.matrix.widest_lines();
         let (count, off) =
@@ -236,8 +231,13 @@ impl CkksProgram {
         let worst = (row + count * bound(off)) * x.worst + count * bound(off) * x.values;
         let error = (row * column).sqrt() * x.error + count.sqrt() * off * (x.values + x.worst);
         let values = row * x.values;
-        Account { values, error, worst, ..x }.blurred(added(chain.rounding(to.scale)))
+        Account { values, error, worst, ..x }.blurred(steps.rescaled(to.scale))
     }
+}
+
+/// The sum of a register and a rotation of it.
+fn doubled(x: Account, at: RlweInfo, steps: Steps) -> Account {
+    x.plus(x.blurred(steps.switched(at.level, at.scale)))
 }
 
 impl Limits {

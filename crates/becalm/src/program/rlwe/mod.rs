@@ -17,6 +17,7 @@ mod power;
 mod record;
 mod require;
 mod results;
+mod steps;
 mod values;
 mod walk;
 

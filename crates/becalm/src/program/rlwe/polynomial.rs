@@ -5,9 +5,9 @@
 //! points of the interval, backwards through the evaluation.
 
 use super::RlweInfo;
+use super::steps::Steps;
 use crate::cipher::{Account, Standing};
-use crate::ckks::share::product_bound;
-use crate::ckks::{CHEBYSHEV_LEAF, Chain, Chebyshev};
+use crate::ckks::{CHEBYSHEV_LEAF, Chebyshev};
 use std::collections::BTreeMap;
 use std::f64::consts::PI;
 
@@ -19,13 +19,13 @@ const POINTS: usize = 8;
 struct Power {
     level: usize,
     scale: f64,
-    /// Standard deviation of the error of its own product.
-    own: f64,
+    /// The error of its own product: its standard deviation, and its bound.
+    own: (f64, f64),
 }
 
 /// A polynomial of a register at a level and a scale, as it is evaluated.
 pub(super) struct Evaluated<'a> {
-    chain: &'a Chain,
+    steps: Steps<'a>,
     p: &'a Chebyshev,
     powers: BTreeMap<usize, Power>,
     /// The level and the scale of the sum that is rescaled last.
@@ -41,20 +41,20 @@ struct Back {
 }
 
 impl Back {
-    /// A product of error `own` whose derivative is `slope`.
-    fn add(&mut self, own: f64, slope: f64) {
-        self.square += (own * slope).powi(2);
-        self.bound += product_bound(own) * slope.abs();
+    /// A product of an own error whose derivative is `slope`.
+    fn add(&mut self, (error, bound): (f64, f64), slope: f64) {
+        self.square += (error * slope).powi(2);
+        self.bound += bound * slope.abs();
     }
 }
 
 impl<'a> Evaluated<'a> {
     /// Of a register like `from`, at exactly `scale`. Recording has checked that there are levels.
-    pub(super) fn new(chain: &'a Chain, p: &'a Chebyshev, from: RlweInfo, scale: f64) -> Self {
-        let one = Power { level: from.level, scale: from.scale, own: 0.0 };
+    pub(super) fn new(steps: Steps<'a>, p: &'a Chebyshev, from: RlweInfo, scale: f64) -> Self {
+        let one = Power { level: from.level, scale: from.scale, own: (0.0, 0.0) };
         let level = (from.level + 1).saturating_sub(p.depth());
-        let sum = (level, scale * chain.step(level));
-        let mut made = Evaluated { chain, p, powers: BTreeMap::from([(1, one)]), sum };
+        let sum = (level, scale * steps.chain.step(level));
+        let mut made = Evaluated { steps, p, powers: BTreeMap::from([(1, one)]), sum };
         let mut k = 2;
         while k <= p.degree() {
             made.extend(k);
@@ -66,19 +66,16 @@ impl<'a> Evaluated<'a> {
         made
     }
 
-    /// The error of a relinearized and rescaled product at a level, of the scale `scale` before.
-    fn product(&self, level: usize, scale: f64) -> f64 {
-        let after = scale / self.chain.step(level);
-        (self.chain.switching(level, scale)).hypot(self.chain.rounding(after))
-    }
-
     fn extend(&mut self, k: usize) {
         let (a, b) = halves(k);
         let (x, y) = (self.powers[&a], self.powers[&b]);
         let (level, scale) = (x.level.min(y.level), x.scale * y.scale);
-        let own = self.product(level, scale);
-        let made =
-            Power { level: level.saturating_sub(1), scale: scale / self.chain.step(level), own };
+        let own = self.steps.relinearized(level, scale);
+        let made = Power {
+            level: level.saturating_sub(1),
+            scale: scale / self.steps.chain.step(level),
+            own,
+        };
         self.powers.insert(k, made);
     }
 
@@ -104,7 +101,7 @@ impl<'a> Evaluated<'a> {
         let error = (slope * x.error).min(2.0 * values);
         let bound = (slope * x.worst).min(2.0 * values);
         let standing = x.standing.min(Standing::Polynomial);
-        Account { values, error, worst: bound, standing, loss: x.loss }.blurred((own.sqrt(), worst))
+        Account { values, error, worst: bound, standing, ..x }.blurred((own.sqrt(), worst))
     }
 
     /// The value at a point, and the derivatives there.
@@ -118,7 +115,7 @@ impl<'a> Evaluated<'a> {
         let mut back = Back::default();
         let (level, scale) = self.sum;
         let value = self.sum(self.p, (level, scale), 1.0, &powers, &mut back);
-        back.add(self.product(level, scale), 1.0);
+        back.add(self.steps.relinearized(level, scale), 1.0);
         for (k, power) in self.powers.iter().rev().filter(|(k, _)| **k > 1) {
             let Some(slope) = back.by.get(k).copied() else { continue };
             back.add(power.own, slope);
@@ -157,9 +154,9 @@ impl<'a> Evaluated<'a> {
             self.multiple(k, quotient.0[0], scale, slope, powers, back);
             return rest + quotient.0[0] * powers[&k];
         }
-        let inner = scale / self.powers[&k].scale * self.chain.step(level + 1);
+        let inner = scale / self.powers[&k].scale * self.steps.chain.step(level + 1);
         let value = self.sum(&quotient, (level + 1, inner), slope * powers[&k], powers, back);
-        back.add(self.product(level + 1, inner), slope * powers[&k]);
+        back.add(self.steps.relinearized(level + 1, inner), slope * powers[&k]);
         *back.by.entry(k).or_default() += slope * value;
         rest + value * powers[&k]
     }

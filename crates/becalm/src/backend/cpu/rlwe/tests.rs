@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
 mod arithmetic;
+mod collective;
 mod share;
 mod threshold;
 

@@ -1,0 +1,217 @@
+//! Collective keys of CKKS, for Python.
+
+use crate::call::raise;
+use crate::ciphertext::trust;
+use crate::ckks_evaluate::CkksKeys;
+use crate::ckks_keys::CkksPublicKey;
+use crate::ckks_machine::{CkksContext, Shared, brief, form_named};
+use crate::ckks_threshold::CkksKeyShare;
+use crate::keys::CkksNeeds;
+use becalm::ckks::{KeyShare, Party, PartyMessage};
+use becalm::math::random::PublicSeed;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+fn hex(bytes: [u8; 32]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn all(messages: &[PyRef<'_, CkksPartyMessage>]) -> Vec<PartyMessage> {
+    messages.iter().map(|message| message.1.clone()).collect()
+}
+
+/// A party of a collective key.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct CkksParty(Shared, Party);
+
+#[pymethods]
+impl CkksParty {
+    /// A party of fresh secrets.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        on: &CkksContext,
+        needs: &CkksNeeds,
+        parties: usize,
+        threshold: usize,
+        seed: [u8; 32],
+        party: usize,
+    ) -> PyResult<Self> {
+        let made = brief(py, &on.0, |c| {
+            c.party(&c.agreement(parties, threshold, PublicSeed(seed), &needs.0)?, party)
+        })?;
+        Ok(CkksParty(on.0.clone(), made))
+    }
+
+    /// Reads a party.
+    #[staticmethod]
+    fn load(py: Python<'_>, on: &CkksContext, path: PathBuf) -> PyResult<Self> {
+        let party = brief(py, &on.0, |c| c.load_party(&path, trust(true, None)))?;
+        Ok(CkksParty(on.0.clone(), party))
+    }
+
+    /// A party from the bytes of its file.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, on: &CkksContext, file: &[u8]) -> PyResult<Self> {
+        let party = brief(py, &on.0, |c| c.party_from_bytes(file, trust(true, None)))?;
+        Ok(CkksParty(on.0.clone(), party))
+    }
+
+    /// Identity of what it agreed on, in hexadecimal digits.
+    #[getter]
+    fn agreement(&self) -> String {
+        hex(self.1.agreement().id())
+    }
+
+    /// Its number, from 1.
+    #[getter]
+    fn party(&self) -> usize {
+        self.1.party()
+    }
+
+    /// How many parties there are.
+    #[getter]
+    fn parties(&self) -> usize {
+        self.1.agreement().parties()
+    }
+
+    /// How many of them decrypt together.
+    #[getter]
+    fn threshold(&self) -> usize {
+        self.1.agreement().threshold()
+    }
+
+    /// Its first message.
+    fn first(&self, py: Python<'_>) -> PyResult<CkksPartyMessage> {
+        let message = brief(py, &self.0, |c| c.first_message(&self.1))?;
+        Ok(CkksPartyMessage(self.0.clone(), message))
+    }
+
+    /// Its answer to the first messages of all.
+    fn second(
+        &self,
+        py: Python<'_>,
+        messages: Vec<PyRef<'_, CkksPartyMessage>>,
+    ) -> PyResult<CkksPartyMessage> {
+        let firsts = all(&messages);
+        let message = brief(py, &self.0, |c| c.second_message(&self.1, &firsts))?;
+        Ok(CkksPartyMessage(self.0.clone(), message))
+    }
+
+    /// The parts of its secret for all parties, where fewer than all decrypt.
+    fn deal(&self, py: Python<'_>) -> PyResult<Vec<CkksKeyShare>> {
+        let parts = brief(py, &self.0, |c| c.deal(&self.1))?;
+        Ok(parts.into_iter().map(|part| CkksKeyShare(self.0.clone(), part)).collect())
+    }
+
+    /// Its share of the key, of what the others dealt.
+    fn share(
+        &self,
+        py: Python<'_>,
+        messages: Vec<PyRef<'_, CkksPartyMessage>>,
+        dealt: Vec<PyRef<'_, CkksKeyShare>>,
+    ) -> PyResult<CkksKeyShare> {
+        let firsts = all(&messages);
+        let dealt: Vec<&KeyShare> = dealt.iter().map(|part| &part.1).collect();
+        let share = brief(py, &self.0, |c| c.collective_share(&self.1, &firsts, &dealt))?;
+        Ok(CkksKeyShare(self.0.clone(), share))
+    }
+
+    /// Writes a file that only its owner can read.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        brief(py, &self.0, |c| c.save_party(&self.1, &path))
+    }
+
+    /// The bytes of its file. Python wipes no memory: the caller has to guard them.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &brief(py, &self.0, |c| c.party_to_bytes(&self.1))?))
+    }
+}
+
+/// A message of a party of a collective key.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct CkksPartyMessage(Shared, PartyMessage);
+
+#[pymethods]
+impl CkksPartyMessage {
+    /// Reads a message of at most `limit` bytes.
+    #[staticmethod]
+    fn load(py: Python<'_>, on: &CkksContext, path: PathBuf, limit: Option<u64>) -> PyResult<Self> {
+        let message = brief(py, &on.0, |c| c.load_message(&path, trust(true, limit)))?;
+        Ok(CkksPartyMessage(on.0.clone(), message))
+    }
+
+    /// A message from the bytes of its file.
+    #[staticmethod]
+    fn from_bytes(
+        py: Python<'_>,
+        on: &CkksContext,
+        file: &[u8],
+        limit: Option<u64>,
+    ) -> PyResult<Self> {
+        let message = brief(py, &on.0, |c| c.message_from_bytes(file, trust(true, limit)))?;
+        Ok(CkksPartyMessage(on.0.clone(), message))
+    }
+
+    /// Name of the parameter set.
+    #[getter]
+    fn params(&self) -> &'static str {
+        self.0.context.params().name
+    }
+
+    /// Identity of what its party agreed on, in hexadecimal digits.
+    #[getter]
+    fn agreement(&self) -> String {
+        hex(self.1.agreement().id())
+    }
+
+    /// Number of its party, from 1.
+    #[getter]
+    fn party(&self) -> usize {
+        self.1.party()
+    }
+
+    /// How many parties there are.
+    #[getter]
+    fn parties(&self) -> usize {
+        self.1.agreement().parties()
+    }
+
+    /// 1 or 2.
+    #[getter]
+    fn round(&self) -> usize {
+        self.1.round()
+    }
+
+    /// Digest of all of it, in hexadecimal digits.
+    #[getter]
+    fn digest(&self) -> String {
+        hex(self.1.digest())
+    }
+
+    /// Writes a file.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        brief(py, &self.0, |c| c.save_message(&self.1, &path))
+    }
+
+    /// The bytes of its file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &brief(py, &self.0, |c| c.message_to_bytes(&self.1))?))
+    }
+}
+
+/// The keys that the messages of both rounds add up to, in a form, for a context of the set.
+#[pyfunction]
+pub fn ckks_aggregate(
+    py: Python<'_>,
+    on: &CkksContext,
+    messages: Vec<PyRef<'_, CkksPartyMessage>>,
+    form: &str,
+) -> PyResult<(CkksPublicKey, CkksKeys)> {
+    let (messages, form) = (all(&messages), form_named(form).map_err(raise)?);
+    let (public, keys) = brief(py, &on.0, |c| c.aggregate(&messages, form))?;
+    let id = public.id().to_string();
+    Ok((CkksPublicKey(on.0.clone(), public, id), CkksKeys(on.0.clone(), Arc::new(keys))))
+}
