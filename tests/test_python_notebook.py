@@ -100,7 +100,8 @@ def test_nothing_is_taken_for_markup_or_shows_a_secret(toy):
         assert page.startswith("<table>") and "becalm" in page and " object at 0x" not in page
         assert "becalm, 16 bytes" not in page
     private = becalm.keygen("ckks_toy_12", bootstrap=None, allow_insecure=True, progress=False)
-    for thing in (*private, private.secret.encrypt([0.5]), private.secret.public_key()):
+    for thing in (private, *private, private.secret.encrypt([0.5]), private.secret.public_key()):
         assert private.secret.key_id in thing._repr_html_()
+    assert "rotations" in becalm.ckks.Matrix([[0.5, 1], [2, 0]])._repr_html_()
     encoded = private.server.encode([0.5])
     assert "level" in encoded._repr_html_()

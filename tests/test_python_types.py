@@ -58,6 +58,7 @@ assert_type(q.cost, becalm.ckks.Cost)
 assert_type(becalm.cost(q), becalm.ckks.Cost)
 assert_type(q.needs, becalm.ckks.Needs)
 assert_type(becalm.keygen("ckks_n14", needs=q.needs), becalm.ckks.Keys)
+assert_type(becalm.Program(becalm.ckks.params("ckks_n14"), slots=4), becalm.ckks.Program)
 M = becalm.ckks.Matrix([[1.0]])
 c = secret_n14.encrypt([1.0])
 for d in (c * c, 1 - c, M @ c, becalm.ckks.dot([c], [c]), c.rotate(1), c.polynomial([0, 1])):

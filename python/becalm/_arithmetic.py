@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy import polynomial as series
 
-from becalm import _native, _values
+from becalm import _html, _native, _values
 from becalm._called import called
 from becalm._lock import Lock
 from becalm._operands import Vector, computing, numbers, operand
@@ -22,7 +22,7 @@ T = TypeVar("T")
 V = TypeVar("V", bound=Vector[Any])
 
 
-class Matrix:
+class Matrix(_html.Shown):
     """A plaintext matrix, for `M @ x`: one level, and rotations that the server needs keys for.
 
     Values beyond the columns are not used, and those beyond the rows come out as 0. Zero diagonals
@@ -168,6 +168,14 @@ class Matrix:
         op = "matrix product"
         made: V = computing(x, op).linear(self, x)
         return made
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        return "becalm.ckks.Matrix", [
+            ("slots", f"{self.slots:,}"),
+            ("values", "real" if self.real else "complex"),
+            ("diagonals", self._native.diagonals),
+            ("rotations", ", ".join(map(str, self.rotations[:16])) or "none"),
+        ]
 
     def __repr__(self) -> str:
         kind = "real" if self.real else "complex"

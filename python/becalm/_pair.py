@@ -23,6 +23,10 @@ class Pair(tuple[S, V], Generic[S, V]):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(secret={self.secret!r}, server={self.server!r})"
 
+    def _repr_html_(self) -> str:
+        halves = (half._repr_html_() for half in self)  # type: ignore[attr-defined]
+        return "".join(halves)
+
     @property
     def secret(self) -> S:
         """Encrypts and decrypts; keep it."""

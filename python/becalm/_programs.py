@@ -60,7 +60,7 @@ class Program(_html.Shown):
     @overload
     def __new__(
         cls,
-        params: CkksName,
+        params: CkksName | CkksParams,
         *,
         slots: int | None = ...,
         bootstrap: str = ...,
