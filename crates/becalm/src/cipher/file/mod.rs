@@ -180,6 +180,7 @@ impl Kind {
     }
 
     /// The metadata of such a file: exactly these, in order, but for those that are [optional](Kind::optional).
+    #[rustfmt::skip]
     fn entries(self) -> &'static [&'static str] {
         match self {
             Kind::SecretKey | Kind::EvaluationKey | Kind::CkksSecretKey | Kind::CkksPublicKey => {
@@ -207,51 +208,21 @@ impl Kind {
                 "version",
             ],
             Kind::CkksKeyShare => &[
-                "checksum",
-                "format",
-                "key",
-                "params",
-                "parties",
-                "party",
-                "split",
-                "threshold",
-                "version",
+                "checksum", "format", "key", "params", "parties", "party", "split",
+                "threshold", "version",
             ],
             Kind::CkksPartial => &[
-                "checksum",
-                "ciphertext",
-                "format",
-                "key",
-                "level",
-                "params",
-                "party",
-                "quorum",
-                "split",
-                "version",
+                "checksum", "ciphertext", "format", "key", "level", "params", "party",
+                "quorum", "split", "version",
             ],
             Kind::CkksEvaluationKeys => &[],
             Kind::CkksParty => &[
-                "checksum",
-                "format",
-                "keys",
-                "params",
-                "parties",
-                "party",
-                "seed",
-                "threshold",
-                "version",
+                "checksum", "format", "keys", "params", "parties", "party", "seed",
+                "threshold", "version",
             ],
             Kind::CkksMessage => &[
-                "checksum",
-                "format",
-                "keys",
-                "params",
-                "parties",
-                "party",
-                "round",
-                "seed",
-                "threshold",
-                "version",
+                "checksum", "format", "keys", "params", "parties", "party", "round", "seed",
+                "threshold", "version",
             ],
         }
     }
