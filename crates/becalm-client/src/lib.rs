@@ -12,6 +12,7 @@
 mod arguments;
 pub mod ckks;
 pub mod objects;
+mod owner;
 mod page;
 pub mod tfhe;
 

@@ -1,6 +1,6 @@
 //! The objects that JavaScript holds by their numbers: bytes, which are wiped when they go, and keys.
 
-use crate::ckks::Owner;
+use crate::owner::Owner;
 use becalm::cipher::SecretKey;
 use becalm::{Error, Result};
 use serde_json::json;
