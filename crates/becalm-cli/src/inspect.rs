@@ -70,19 +70,7 @@ fn rows(found: &Description, program: Option<&CkksProgram>) -> Vec<(&'static str
     }));
     rows.extend(found.range.map(|(a, b)| ("messages", format!("{a} to {b}"))));
     rows.extend(found.noise.map(|v| ("noise", format!("2^{:.2} of the torus", v.sqrt().log2()))));
-    if let (Some(party), Some(all), Some(t)) = (found.party, found.parties, found.threshold) {
-        let round = found.round.map(|round| format!(", round {round}")).unwrap_or_default();
-        let what = match found.kind {
-            Kind::CkksParty => "secret",
-            Kind::CkksMessage => "message",
-            _ => "share",
-        };
-        let who = format!("of party {party} of {all}, of whom {t} decrypt together{round}");
-        rows.push((what, who));
-    }
-    if let (Some(party), Some(quorum)) = (found.party, &found.quorum) {
-        rows.push(("part", format!("of party {party}; the quorum is {quorum:?}")));
-    }
+    rows.extend(party(found));
     rows.extend(found.level.map(|l| ("level", l.to_string())));
     rows.extend(found.integers.map(|i| ("integers", format!("{} of {} bits", i.count, i.bits))));
     let of = found.values.as_ref().map(|kind| format!(", {kind}")).unwrap_or_default();
@@ -116,6 +104,22 @@ fn rows(found: &Description, program: Option<&CkksProgram>) -> Vec<(&'static str
     };
     rows.extend(found.tensors.iter().map(tensor));
     rows
+}
+
+/// The party whose secret, message, share or part a file holds.
+fn party(found: &Description) -> Option<(&'static str, String)> {
+    let party = found.party?;
+    if let Some(quorum) = &found.quorum {
+        return Some(("part", format!("of party {party}; the quorum is {quorum:?}")));
+    }
+    let what = match found.kind {
+        Kind::CkksParty => "secret",
+        Kind::CkksMessage => "message",
+        _ => "share",
+    };
+    let round = found.round.map(|round| format!(", round {round}")).unwrap_or_default();
+    let (all, t) = (found.parties?, found.threshold?);
+    Some((what, format!("of party {party} of {all}, of whom {t} decrypt together{round}")))
 }
 
 /// The inputs, needs and cost of a program, as rows for people.
