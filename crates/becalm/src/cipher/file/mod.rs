@@ -99,6 +99,22 @@ pub enum Kind {
     CkksMessage,
 }
 
+/// The metadata of parties of a collective key, and of their messages.
+const OF_PARTIES: &[&str] =
+    &["checksum", "format", "keys", "params", "parties", "party", "seed", "threshold", "version"];
+const OF_MESSAGES: &[&str] = &[
+    "checksum",
+    "format",
+    "keys",
+    "params",
+    "parties",
+    "party",
+    "round",
+    "seed",
+    "threshold",
+    "version",
+];
+
 impl Kind {
     /// Every kind.
     pub const ALL: [Kind; 17] = [
@@ -216,14 +232,8 @@ impl Kind {
                 "quorum", "split", "version",
             ],
             Kind::CkksEvaluationKeys => &[],
-            Kind::CkksParty => &[
-                "checksum", "format", "keys", "params", "parties", "party", "seed",
-                "threshold", "version",
-            ],
-            Kind::CkksMessage => &[
-                "checksum", "format", "keys", "params", "parties", "party", "round", "seed",
-                "threshold", "version",
-            ],
+            Kind::CkksParty => OF_PARTIES,
+            Kind::CkksMessage => OF_MESSAGES,
         }
     }
 

@@ -338,6 +338,14 @@ fn messages_that_do_not_belong_together_are_refused() {
     assert_eq!(sum(&[&f[0], &f[1], &f[2], &s[0], &s[1], &s[1]]), "two of party 2");
     let mixed = [&f[0], &f[1], &f[2], &s[0], &s[1], &other.seconds[2]];
     assert_eq!(sum(&mixed), "one to others, of party 3");
+}
+
+#[test]
+fn parts_that_do_not_belong_together_are_refused() {
+    let context = toy();
+    let one = made(&context, 3, 2);
+    let f = &one.firsts;
+    let says = |made: Result<()>| made.err().map(|e| e.detail().got.clone()).unwrap_or_default();
     let dealt: Vec<Vec<KeyShare>> = one.parties.iter().map(|p| context.deal(p).unwrap()).collect();
     let share = |parts: &[&KeyShare]| {
         let again = |part: &&KeyShare| {
@@ -419,9 +427,9 @@ fn parties_messages_shares_and_keys_come_back_from_files() {
     assert!(got.iter().zip(message(8)).all(near), "{got:?}");
 }
 
-/// Every altered byte is found, and so are files of another kind, set or length, and claims that cannot be.
+/// Every altered byte is found, and so are files of another kind, set or length.
 #[test]
-fn damaged_and_forged_files_are_refused() {
+fn damaged_and_foreign_files_are_refused() {
     let context = toy();
     let Made { parties, firsts, seconds, .. } = made(&context, 2, 2);
     let (trust, small) = (Trust::default(), Trust { limit: 100, ..Trust::default() });
@@ -451,6 +459,13 @@ fn damaged_and_forged_files_are_refused() {
             assert_eq!(read(&context, i, &bytes[..length], trust), Some("bad_file"), "{length}");
         }
     }
+}
+
+#[test]
+fn forged_claims_of_messages_are_refused() {
+    let context = toy();
+    let Made { firsts, seconds, .. } = made(&context, 2, 2);
+    let trust = Trust::default();
     let forged = |change: &dyn Fn(Draft<'_>) -> Vec<u8>| {
         kind(context.message_from_bytes(&change(context.message_draft(&firsts[0]).unwrap()), trust))
     };
