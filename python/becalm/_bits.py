@@ -149,7 +149,8 @@ class Bits:
     def __ne__(self, other: object) -> Bits:  # type: ignore[override]
         if not isinstance(other, (Bits, int, np.integer)):
             raise BadInput("trace", "bits or an integer", type(other).__name__, "compare these")
-        names = (self ^ other)._names
+        against = other if isinstance(other, Bits) else int(other)
+        names = (self ^ against)._names
         while len(names) > 1:
             pairs = zip(names[::2], names[1::2], strict=False)
             names = [self._gates.gate(_OR, a, b) for a, b in pairs] + names[len(names) & ~1 :]

@@ -24,7 +24,7 @@ class Pair(tuple[S, V], Generic[S, V]):
         return f"{type(self).__name__}(secret={self.secret!r}, server={self.server!r})"
 
     def _repr_html_(self) -> str:
-        halves = (half._repr_html_() for half in self)  # type: ignore[attr-defined]
+        halves = (half._repr_html_() for half in self)  # type: ignore[union-attr]
         return "".join(halves)
 
     @property
