@@ -1,6 +1,6 @@
 //! The client half of becalm for wasm32: keys, encryption, decryption and programs in a web page or in Node.
 //!
-//! JavaScript sees numbers alone. Each function takes numbers of [objects](objects) and returns the number of a new one, or the
+//! JavaScript sees numbers alone. Each function takes numbers of [objects] and returns the number of a new one, or the
 //! negative number of an object whose bytes are an error as JSON. An argument that holds bytes is taken: it is wiped and gone after
 //! the call. A key stays until [`release`](objects::release).
 //!
