@@ -257,7 +257,8 @@ fn encrypted_tables_of_other_values_are_not_evaluated() {
         p.output(found[0]).unwrap();
         evaluator.run(&Arc::new(p), &[ct.clone().into(), glwe.into()])
     };
-    let wanted = Output { index: 0, encoding, range: (0, 7) };
+    // Whatever the entries are: their own range would tell them.
+    let wanted = Output { index: 0, encoding, range: (0, 15) };
     for longer in [8, 9, 16] {
         let entries: Vec<u64> = (0..longer).map(|m| m % 8).collect();
         assert!(run(encrypt(encoding, encoding, &entries), wanted).is_ok());
@@ -266,9 +267,8 @@ fn encrypted_tables_of_other_values_are_not_evaluated() {
     refused("values 0 to 7", run(encrypt(encoding, encoding, &[7; 7]), wanted).unwrap_err());
     refused("values 0 to 7", run(encrypt(eight, encoding, &[7; 8]), wanted).unwrap_err());
     refused("with the output", run(encrypt(encoding, eight, &[7; 8]), wanted).unwrap_err());
-    refused("with the output", run(encrypt(encoding, encoding, &[8; 8]), wanted).unwrap_err());
     refused("with the output", run(good.clone(), Output { index: 1, ..wanted }).unwrap_err());
-    refused("with the output", run(good.clone(), Output { range: (0, 6), ..wanted }).unwrap_err());
+    refused("with the output", run(good.clone(), Output { range: (0, 7), ..wanted }).unwrap_err());
 
     // In one call.
     let short = encrypt(encoding, encoding, &[7; 4]);
