@@ -155,7 +155,7 @@ def test_shapes_that_do_not_fit_are_told(toy, arrays):
         "mask.select": lambda: x[x > 3],
         "an unsigned index": lambda: x[becalm.int_(4).encrypt(toy.secret, 1)],
         "at least one el": lambda: x[:0][becalm.uint(4).encrypt(toy.secret, 1)],
-        "type of integers, got str": lambda: x.table([1, 2], "uint8"),
+        "type of integers": lambda: x.table([1, 2], "float64"),
         "add: wanted integers": lambda: x + np.array([1.5, 2, 3]),
         "an amount from 0": lambda: x << np.array([1, 2, -1]),
     }
@@ -226,7 +226,6 @@ def test_what_numpy_has_more_is_refused_by_name(toy, arrays):
     for run in (lambda: x + "1", lambda: None - x, lambda: {x}):
         with pytest.raises(TypeError):
             run()
-    assert (x == "a") is False and (x != None) is True  # noqa: E711
 
 
 def test_costs_of_lists_tables_and_casts(toy, monkeypatch):
