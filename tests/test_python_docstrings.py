@@ -45,7 +45,7 @@ DONE = (
     *("becalm._slot_key", "becalm._encrypted_table", "becalm._words", "becalm._programs"),
     *("becalm.ciphertext", "becalm._registers", "becalm.program"),
     *("becalm.integers", "becalm._types", "becalm._lists", "becalm._arrays", "becalm._operators"),
-    *("becalm.circuit", "becalm.aes", "becalm.doctor", "becalm.errors"),
+    *("becalm._bits", "becalm.circuit", "becalm.aes", "becalm.doctor", "becalm.errors"),
     *(f"becalm.{module}" for module in CKKS),
     "becalm._packed",
     "becalm._cluster",

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from becalm.errors import BadInput
+from becalm.errors import BadIndex, BadInput
 
 #: Most bits of a number: a trace keeps a name for each.
 WIDEST = 1 << 20
@@ -68,8 +68,9 @@ class Bits:
             remedy = "choose with select where the place is encrypted"
             raise BadInput("trace", "an integer or a slice", type(at).__name__, remedy) from None
         except IndexError:
-            # Loops over the bits end by this class.
-            raise IndexError(f"trace: wanted a place below {len(self)}, got {at}") from None
+            # Loops over the bits end by this class: it is an IndexError.
+            remedy = f"choose from the {len(self)} there are"
+            raise BadIndex("trace", f"a place below {len(self)}", str(at), remedy) from None
         if not names:
             raise BadInput("trace", "some bits", "none", f"choose from the {len(self)} there are")
         return Bits(self._gates, names)
