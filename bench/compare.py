@@ -36,7 +36,7 @@ with contextlib.suppress(ImportError):
 #: Least processor time of a turn, in seconds.
 TURN = 0.4
 
-#: What a row repeats, and what must hold for its result.
+#: A call that a row repeats, and the check of its result.
 Row = tuple[Callable[[], Any], Callable[[Any], bool]]
 
 

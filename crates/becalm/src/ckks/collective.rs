@@ -128,14 +128,14 @@ impl Agreement {
         Split(id)
     }
 
-    /// What the shares that parties deal have in place of the identity of a key.
+    /// Stands for the identity of a key in the shares that parties deal, because the key is not made yet.
     fn unmade(&self) -> KeyId {
         KeyId(self.split(MOST_PARTIES + 1).0)
     }
 }
 
 impl Party {
-    /// What it agreed on.
+    /// The agreement that it is a party of.
     pub fn agreement(&self) -> &Agreement {
         &self.agreement
     }
@@ -160,7 +160,7 @@ impl fmt::Debug for Party {
 }
 
 impl PartyMessage {
-    /// What its party agreed on.
+    /// The agreement of its party.
     pub fn agreement(&self) -> &Agreement {
         &self.agreement
     }

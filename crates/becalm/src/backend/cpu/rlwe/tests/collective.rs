@@ -5,7 +5,7 @@ use super::*;
 use crate::math::random::PublicSeed;
 use std::time::Instant;
 
-/// What the parties and their server have in the end. The sum of their secrets is there for tests alone.
+/// The public key, the keys of the server and the shares that parties end with. Only tests have the sum of the secrets.
 struct Simulation {
     context: Arc<Context>,
     shares: Vec<KeyShare>,
