@@ -46,7 +46,7 @@ impl CkksPlaintext {
     #[new]
     fn new(py: Python<'_>, context: &CkksContext, data: &[u8], level: usize) -> PyResult<Self> {
         let values = values(data);
-        let plain = Arc::new(brief(py, &context.0, |c| c.encode(&values, level))?);
+        let plain = Arc::new(brief(py, &context.0, |c| Plain::new(c, &values, level))?);
         Ok(CkksPlaintext { on: context.0.clone(), plain, values })
     }
 
@@ -82,7 +82,7 @@ impl CkksPlaintext {
 
     /// The values, rounded as they were.
     fn decode<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        bytes_of(py, &brief(py, &self.on, |c| c.decode(&self.plain))?)
+        bytes_of(py, &brief(py, &self.on, |c| self.plain.decode(c))?)
     }
 }
 

@@ -232,6 +232,14 @@ impl Chain {
         words.iter().take(3).map(|i| self.primes[*i] as f64).product::<f64>() / 4.0
     }
 
+    /// The largest absolute value that a slot of a ciphertext may have: v < q/4s, q the product of the first three words of its
+    /// level, of which it is decrypted, or of as many as it has. A mean of that size in absolute value is what is really bounded, and
+    /// half of q; the rest is room for the error. Larger values wrap modulo q, and nothing tells: level and scale are public,
+    /// values are not. At level 0 of the standard sets it is 2^6, above 2^40 and more.
+    pub fn largest(&self, x: &Rlwe) -> f64 {
+        self.room(x.level.min(self.params().top_level())) / x.scale
+    }
+
     /// Refuses a polynomial for whose scale, or for whose `largest` coefficient at it, the level below has no room.
     pub(crate) fn check_polynomial(
         &self,

@@ -1,7 +1,8 @@
 //! The constants of a program in the form of this processor: which matrices are kept encoded, and how memory is spent on them and on
 //! keys.
 
-use super::{LinearMap, Plain};
+use super::linear::LinearMap;
+use super::plain::Plain;
 use crate::cipher::CkksKeys;
 use crate::ckks::{Chain, Context};
 use crate::math::buffer::or_refused;

@@ -1,7 +1,9 @@
 //! The operations that need evaluation keys: products, rotations, sums of products and of slots.
 
-use super::key_switch::KeyInUse;
-use super::sum::Sum;
+use super::arithmetic::{self, aligned, check_same_scale, check_scale, down, level_below};
+use super::key_switch::{Decomposed, KeyInUse};
+use super::residues::{divide, lift, permute};
+use super::sum::{Sum, ciphertext};
 use crate::cipher::{CkksKeys, Held, Purpose, Rlwe, StoredKey, SwitchKey};
 use crate::ckks::{Context, power_of_rotation, sum_rotations};
 use crate::error::RUN;
@@ -79,7 +81,7 @@ impl<'a> Instructions<'a> {
     }
 
     /// `a·b`, relinearized and rescaled: one level below the lower of the two. The products must stay below
-    /// [`Context::largest`] of the result.
+    /// [`Chain::largest`](crate::ckks::Chain::largest) of the result.
     ///
     /// # Errors
     /// `BadInput` at level 0 and for scales whose product the level below has no room for, `WrongKey` and `WrongParams` for what does
@@ -88,9 +90,9 @@ impl<'a> Instructions<'a> {
         let op = "multiply";
         self.check(op, a)?;
         or_refused(op, || {
-            let [a, b] = self.context.aligned(op, a, b)?;
-            let below = self.context.level_below(op, &a)?;
-            self.context.check_scale(op, below, a.scale * b.scale / self.context.step(a.level))?;
+            let [a, b] = aligned(self.context, op, a, b)?;
+            let below = level_below(self.context, op, &a)?;
+            check_scale(self.context, op, below, a.scale * b.scale / self.context.step(a.level))?;
             let mut sum = Sum::new(self.context, &a, a.level, a.scale * b.scale);
             sum.add_product(self.context, &a, &b, false);
             let key = self.key(op, Purpose::Multiply, a.level)?;
@@ -186,7 +188,7 @@ impl<'a> Instructions<'a> {
         mut before: impl FnMut(usize) -> Result<()>,
     ) -> Result<Vec<Rlwe>> {
         let (context, level) = (self.context, x.level);
-        let digits = context.decompose(&x.parts[1], level, context.special());
+        let digits = Decomposed::new(context, &x.parts[1], level, context.special());
         let image = |(i, power): (usize, &usize)| {
             before(i)?;
             if *power == 1 {
@@ -194,13 +196,13 @@ impl<'a> Instructions<'a> {
             }
             self.proceed(op)?;
             let key = self.key(op, Purpose::Galois(*power as u32), x.level)?;
-            let raised = context.inner_product(&digits, &key, [&x.parts[0], &[]]);
+            let raised = digits.product(&key, [&x.parts[0], &[]]);
             let permutation = context.permutation(*power);
             let parts = [0, 1].map(|k| {
-                let part = context.divide(&raised.parts[k], level, level, key.special());
-                context.permute(&part, &permutation)
+                let part = divide(context, &raised.parts[k], level, level, key.special());
+                permute(context, &part, &permutation)
             });
-            Ok(context.ciphertext(x, x.level, x.scale, parts))
+            Ok(ciphertext(x, x.level, x.scale, parts))
         };
         powers.iter().enumerate().map(image).collect()
     }
@@ -250,21 +252,21 @@ impl<'a> Instructions<'a> {
     pub(crate) fn raise_modulus(&self, x: &Rlwe, level: usize, factor: f64) -> Result<Rlwe> {
         let (op, context) = ("bootstrap", self.context);
         let key = self.key(op, Purpose::ToEphemeral, level)?;
-        let digits = context.decompose(&x.parts[1], 0, key.special());
-        let sparse = context.inner_product(&digits, &key, [&x.parts[0], &[]]);
-        let sparse = sparse.parts.each_ref().map(|part| context.divide(part, 0, 0, key.special()));
+        let digits = Decomposed::new(context, &x.parts[1], 0, key.special());
+        let sparse = digits.product(&key, [&x.parts[0], &[]]);
+        let sparse = sparse.divided(context, 0, key.special());
         let key = self.key(op, Purpose::FromEphemeral, level)?;
-        let constant = context.lift(&sparse[0], level, 0, factor);
-        let linear = context.lift(&sparse[1], level, key.special(), factor);
+        let constant = lift(context, &sparse[0], level, 0, factor);
+        let linear = lift(context, &sparse[1], level, key.special(), factor);
         let raised = match context.is_every_digit(level, factor) {
-            true => context.small_product(&linear, level, &key, [&constant, &[]]),
+            true => key.small_product(context, &linear, level, [&constant, &[]]),
             false => {
-                let digits = context.decompose(&linear, level, key.special());
-                context.inner_product(&digits, &key, [&constant, &[]])
+                let digits = Decomposed::new(context, &linear, level, key.special());
+                digits.product(&key, [&constant, &[]])
             }
         };
-        let parts = [0, 1].map(|k| context.divide(&raised.parts[k], level, level, key.special()));
-        Ok(context.ciphertext(x, level, context.step(0) * factor, parts))
+        let parts = raised.divided(context, level, key.special());
+        Ok(ciphertext(x, level, context.step(0) * factor, parts))
     }
 }
 
@@ -285,12 +287,12 @@ impl Instructions<'_> {
         self.require_rotations(sum_rotations(size), x.level)?;
         sum_rotations(size).into_iter().try_fold(x.clone(), |sum, by| {
             let moved = self.rotate(&sum, by)?;
-            self.context().add(&sum, &moved)
+            arithmetic::add(self.context, &sum, &moved)
         })
     }
 
     /// Σ a·b over pairs, relinearized and rescaled once: one level below the lowest of all. The sum must stay below
-    /// [`Context::largest`] of the result.
+    /// [`Chain::largest`](crate::ckks::Chain::largest) of the result.
     ///
     /// # Errors
     /// `BadInput` for no pairs, at level 0, and for vectors or scales that differ; `WrongKey` and `WrongParams` for what does not go
@@ -320,17 +322,17 @@ impl Instructions<'_> {
         level: usize,
     ) -> Result<Rlwe> {
         let context = self.context();
-        let down = |x| context.down(x, level);
+        let down = |x| down(context, x, level);
         let (a, b) = pairs[0];
         let (a, b) = (down(a)?, down(b)?);
-        let (scale, below) = (a.scale * b.scale, context.level_below(op, &a)?);
-        context.check_scale(op, below, scale / context.step(level))?;
+        let (scale, below) = (a.scale * b.scale, level_below(context, op, &a)?);
+        check_scale(context, op, below, scale / context.step(level))?;
         let key = self.key(op, Purpose::Multiply, level)?;
         let mut sum = Sum::new(context, &a, level, scale);
         for (a, b) in pairs {
             self.proceed(op)?;
             let (a, b) = (down(a)?, down(b)?);
-            context.check_same_scale(op, scale, a.scale * b.scale)?;
+            check_same_scale(op, scale, a.scale * b.scale)?;
             sum.add_product(context, &a, &b, false);
         }
         Ok(sum.finish(context, &key, &a))

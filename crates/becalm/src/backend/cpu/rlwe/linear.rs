@@ -10,8 +10,10 @@
 //! of 64 is all that is kept of them if N/2d ≥ 8; of many, only the coefficients. Source: Halevi–Shoup 2018 (baby and giant steps), Bossuat et al. 2021
 //! (double hoisting); the rule of Horner for the giant steps costs no more than a key for each.
 
-use super::Instructions;
-use super::key_switch::{KeyInUse, KeyProduct, Raised};
+use super::instructions::Instructions;
+use super::key_switch::{Decomposed, KeyInUse, KeyProduct, Raised};
+use super::residues::divide;
+use super::sum::{ciphertext, lowered};
 use crate::cipher::{Purpose, Rlwe};
 use crate::ckks::{Context, power_of_rotation};
 use crate::ckks::{Form, Matrix, Short, Steps};
@@ -129,6 +131,20 @@ impl LinearMap {
         Ok(LinearMap { params, level, steps, scale, diagonals })
     }
 
+    /// The map applied to the slots: one level lower, scale s·(scale of the map)/q.
+    ///
+    /// # Errors
+    /// `BadInput` below the level of the map, `WrongParams` for a map of another set, `WrongKey` naming a missing rotation.
+    pub(super) fn apply(&self, x: &Rlwe, on: &Instructions) -> Result<Rlwe> {
+        on.check(OP, x)?;
+        on.context().check_set(OP, self.params)?;
+        if x.level < self.level {
+            let (wanted, got) = (format!("level {} or above", self.level), x.level.to_string());
+            return Err(Error::bad_input(OP, wanted, got, "encode the map at a lower level"));
+        }
+        or_refused(OP, || Pass { map: self, on, context: on.context() }.run(x))
+    }
+
     /// Its level, its steps and the scale of its entries.
     #[cfg(feature = "cuda")]
     pub(in crate::backend) fn shape(&self) -> (usize, Steps, f64) {
@@ -203,77 +219,67 @@ struct Outputs<'a> {
     lifted: Option<&'a mut [f64]>,
 }
 
-impl Instructions<'_> {
-    /// The map applied to the slots: one level lower, scale s·(scale of the map)/q.
-    ///
-    /// # Errors
-    /// `BadInput` below the level of the map, `WrongParams` for a map of another set, `WrongKey` naming a missing rotation.
-    pub fn linear(&self, x: &Rlwe, map: &LinearMap) -> Result<Rlwe> {
-        self.check(OP, x)?;
-        self.context().check_set(OP, map.params)?;
-        if x.level < map.level {
-            let (wanted, got) = (format!("level {} or above", map.level), x.level.to_string());
-            return Err(Error::bad_input(OP, wanted, got, "encode the map at a lower level"));
-        }
-        or_refused(OP, || self.mapped(x, map))
-    }
+/// A map that is being applied with the keys of a server.
+struct Pass<'a> {
+    map: &'a LinearMap,
+    on: &'a Instructions<'a>,
+    context: &'a Context,
+}
 
-    fn mapped(&self, x: &Rlwe, map: &LinearMap) -> Result<Rlwe> {
-        let (context, x) = (self.context(), self.context().lowered(x, map.level));
-        let mut terms = self.giants(&x, map)?;
+impl Pass<'_> {
+    fn run(&self, x: &Rlwe) -> Result<Rlwe> {
+        let (context, map) = (self.context, self.map);
+        let x = lowered(context, x, map.level);
+        let mut terms = self.giants(&x)?;
         // A map has one giant step at least.
         let Some(mut sum) = terms.pop() else { return Ok(x.into_owned()) };
         let by = map.steps.middle * map.steps.baby * map.steps.stride;
         while let Some(next) = terms.pop() {
-            self.proceed(OP)?;
-            sum = self.turned(sum, &self.rotation(by, map.level)?, next);
+            self.on.proceed(OP)?;
+            sum = self.turned(sum, &self.rotation(by)?, next);
         }
-        let parts = [0, 1]
-            .map(|k| context.divide(&sum.parts[k], map.level, map.level - 1, context.special()));
+        let parts = sum.divided(context, map.level - 1, context.special());
         let scale = x.scale * map.scale / context.step(map.level);
-        Ok(context.ciphertext(&x, map.level - 1, scale, parts))
+        Ok(ciphertext(&x, map.level - 1, scale, parts))
     }
 
-    /// The key and the permutation of a rotation by `by` at `level`.
-    fn rotation(&self, by: usize, level: usize) -> Result<Rotation> {
-        let power = power_of_rotation(by as i64, self.context().params().degree());
-        let key = self.key(OP, Purpose::Galois(power as u32), level)?;
-        Ok(Rotation { key, permutation: self.context().permutation(power) })
+    /// The key and the permutation of a rotation by `by` at the level of the map.
+    fn rotation(&self, by: usize) -> Result<Rotation> {
+        let power = power_of_rotation(by as i64, self.context.params().degree());
+        let key = self.on.key(OP, Purpose::Galois(power as u32), self.map.level)?;
+        Ok(Rotation { key, permutation: self.context.permutation(power) })
     }
 
-    fn zeros(&self, level: usize) -> Raised {
-        let n = self.context().params().degree();
-        let len = (self.context().words(level) + self.context().special()) * n;
-        Raised { level, parts: [0, 1].map(|_| self.context().ring().scratch(len)) }
-    }
-
-    /// The keys of the baby steps of a map, and that of a middle step, if it takes any.
-    fn keys_of(&self, map: &LinearMap) -> Result<(BTreeMap<usize, Rotation>, Option<Rotation>)> {
+    /// The keys of the baby steps, and that of a middle step, if it takes any.
+    fn keys(&self) -> Result<(BTreeMap<usize, Rotation>, Option<Rotation>)> {
+        let map = self.map;
         let Steps { stride, baby, middle, .. } = map.steps;
         let babies: BTreeSet<usize> = map.diagonals.keys().map(|(_, _, i)| *i).collect();
         let babies = babies.into_iter().filter(|i| *i > 0);
-        let babies = babies.map(|i| Ok((i, self.rotation(i * stride, map.level)?)));
-        let onward = (middle > 1).then(|| self.rotation(baby * stride, map.level)).transpose()?;
+        let babies = babies.map(|i| Ok((i, self.rotation(i * stride)?)));
+        let onward = (middle > 1).then(|| self.rotation(baby * stride)).transpose()?;
         Ok((babies.collect::<Result<_>>()?, onward))
     }
 
     /// u_j for every j, modulo Q·P: word by word, so that the rotated x stay in the cache.
-    fn giants(&self, x: &Rlwe, map: &LinearMap) -> Result<Vec<Raised>> {
-        let (context, level, middle) = (self.context(), map.level, map.steps.middle);
+    fn giants(&self, x: &Rlwe) -> Result<Vec<Raised>> {
+        let (context, map) = (self.context, self.map);
+        let (level, middle) = (map.level, map.steps.middle);
         let (n, special) = (context.params().degree(), context.special());
         let words = context.words(level) + special;
-        let (babies, onward) = self.keys_of(map)?;
-        let mut sums: Vec<Raised> = (0..map.steps.giant).map(|_| self.zeros(level)).collect();
-        let mut raised = context.raise(&x.parts, level);
+        let (babies, onward) = self.keys()?;
+        let unset = || Raised::unset(context, level, special);
+        let mut sums: Vec<Raised> = (0..map.steps.giant).map(|_| unset()).collect();
+        let mut raised = Raised::new(context, &x.parts, level);
         let mut linear: Option<Scratch> = None;
         let mut waiting: Option<(Raised, Scratch)> = None;
         for l in 0..middle {
-            self.proceed(OP)?;
-            let digits =
-                context.decompose(linear.as_deref().unwrap_or(&x.parts[1]), level, special);
+            self.on.proceed(OP)?;
+            let of = linear.as_deref().unwrap_or(&x.parts[1]);
+            let digits = Decomposed::new(context, of, level, special);
             let (last, each) = (l + 1 == middle, digits.count() * n);
             let waits = map.steps.in_pairs() && l % 2 == 0 && !last;
-            let mut next = (!last).then(|| self.zeros(level));
+            let mut next = (!last).then(unset);
             let mut lifted = waits.then(|| context.ring().scratch(words * each));
             let mut out: Vec<Outputs> = (0..words).map(|_| Outputs::default()).collect();
             for sum in &mut sums {
@@ -286,10 +292,10 @@ impl Instructions<'_> {
                 let limbs = lifted.chunks_mut(each);
                 out.iter_mut().zip(limbs).for_each(|(out, x)| out.lifted = Some(x));
             }
-            context.each_word(&digits, out, |i, rows, mut out| {
+            digits.each_word(out, |i, rows, mut out| {
                 let this = Turned { step: l, rows, own: raised.limb(i, n) };
                 if let (Some(onward), Some(next)) = (&onward, out.next) {
-                    self.rotated([i, level], &[this], onward, vec![next]);
+                    self.rotated(i, &[this], onward, vec![next]);
                 }
                 match (out.lifted, &waiting) {
                     (Some(kept), _) => {
@@ -299,13 +305,13 @@ impl Instructions<'_> {
                     (None, Some((raised, lifted))) => {
                         let rows: Vec<&[f64]> = lifted[i * each..][..each].chunks(n).collect();
                         let first = Turned { step: l - 1, rows: &rows, own: raised.limb(i, n) };
-                        self.babies(i, map, &[first, this], &babies, &mut out.sums);
+                        self.babies(i, &[first, this], &babies, &mut out.sums);
                     }
-                    (None, None) => self.babies(i, map, &[this], &babies, &mut out.sums),
+                    (None, None) => self.babies(i, &[this], &babies, &mut out.sums),
                 }
             });
             let Some(next) = next else { break };
-            linear = Some(context.divide(&next.parts[1], level, level, special));
+            linear = Some(divide(context, &next.parts[1], level, level, special));
             let before = std::mem::replace(&mut raised, next);
             waiting = lifted.map(|lifted| (before, lifted));
         }
@@ -313,21 +319,15 @@ impl Instructions<'_> {
     }
 
     /// Limb `i` of ciphertexts rotated alike.
-    fn rotated(
-        &self,
-        [i, level]: [usize; 2],
-        inputs: &[Turned],
-        rotation: &Rotation,
-        out: Vec<[&mut [f64]; 2]>,
-    ) {
-        let (context, n) = (self.context(), self.context().params().degree());
+    fn rotated(&self, i: usize, inputs: &[Turned], rotation: &Rotation, out: Vec<[&mut [f64]; 2]>) {
+        let (context, n) = (self.context, self.context.params().degree());
         let mut sums: Vec<Scratch> = inputs.iter().map(|_| context.ring().scratch(2 * n)).collect();
         let products = sums.iter_mut().zip(inputs).map(|(sum, x)| {
             let first = [First::Other(x.own[0]), First::Zero];
             KeyProduct { rows: x.rows, out: sum.split_at_mut(n).into(), first }
         });
         let mut products: Vec<KeyProduct> = products.collect();
-        context.key_products(&rotation.key, [i, level], &mut products);
+        rotation.key.products(context, [i, self.map.level], &mut products);
         for (out, sum) in out.into_iter().zip(&sums) {
             for (x, y) in out.into_iter().zip(sum.chunks(n)) {
                 let places = rotation.permutation.iter();
@@ -340,24 +340,24 @@ impl Instructions<'_> {
     fn babies(
         &self,
         i: usize,
-        map: &LinearMap,
         inputs: &[Turned],
         keys: &BTreeMap<usize, Rotation>,
         sums: &mut [[&mut [f64]; 2]],
     ) {
-        let (ring, n) = (self.context().ring(), self.context().params().degree());
+        let (ring, map) = (self.context.ring(), self.map);
+        let n = self.context.params().degree();
         let mut turned: Vec<(usize, Vec<Scratch>)> = Vec::new();
         for (baby, rotation) in keys {
             let mut out: Vec<Scratch> = inputs.iter().map(|_| ring.scratch(2 * n)).collect();
             let parts = out.iter_mut().map(|x| x.split_at_mut(n).into()).collect();
-            self.rotated([i, map.level], inputs, rotation, parts);
+            self.rotated(i, inputs, rotation, parts);
             turned.push((*baby, out));
         }
         let baby = |at: usize, i: usize| match i {
             0 => Some(inputs[at].own),
             _ => turned.iter().find(|(j, _)| *j == i).map(|(_, x)| [&x[at][..n], &x[at][n..]]),
         };
-        let made = self.tiles(i, map, inputs);
+        let made = self.tiles(i, inputs);
         let mut made = made.iter().flat_map(|limbs| limbs.chunks(n / 8));
         let mut rows: Vec<Vec<Term>> = Vec::new();
         for j in 0..sums.len() {
@@ -374,7 +374,7 @@ impl Instructions<'_> {
             }
             rows.push(row);
         }
-        let (block, word) = (BLOCK.min(n), self.context().word_of(map.level, i));
+        let (block, word) = (BLOCK.min(n), self.context.word_of(map.level, i));
         let kept = inputs.iter().all(|x| x.step > 0);
         for start in (0..n).step_by(block) {
             let span = start..start + block;
@@ -387,8 +387,9 @@ impl Instructions<'_> {
 
     /// The values modulo limb `i` of the diagonals of some middle steps that are held as coefficients, in the order in which the rows
     /// of all giant steps have them.
-    fn tiles(&self, i: usize, map: &LinearMap, inputs: &[Turned]) -> Option<Scratch> {
-        let (context, n) = (self.context(), self.context().params().degree());
+    fn tiles(&self, i: usize, inputs: &[Turned]) -> Option<Scratch> {
+        let (context, map) = (self.context, self.map);
+        let n = context.params().degree();
         let word = context.word_of(map.level, i);
         let mut short: Vec<&Short> = Vec::new();
         for j in 0..map.steps.giant {
@@ -414,7 +415,7 @@ impl Instructions<'_> {
         out: [&mut [f64]; 2],
         kept: bool,
     ) {
-        let ring = self.context().ring();
+        let ring = self.context.ring();
         let first = if kept { First::Kept } else { First::Zero };
         let (mut full, mut tiled) = (vec![], vec![]);
         let (mut full_x, mut tiled_x) = ([vec![], vec![]], [vec![], vec![]]);
@@ -441,17 +442,17 @@ impl Instructions<'_> {
 
     /// A sum modulo Q·P rotated, and `next` added.
     fn turned(&self, sum: Raised, rotation: &Rotation, mut next: Raised) -> Raised {
-        let (context, level) = (self.context(), sum.level);
+        let (context, level) = (self.context, sum.level);
         let (ring, n) = (context.ring(), context.params().degree());
         let Rotation { key, permutation } = rotation;
-        let linear = context.divide(&sum.parts[1], level, level, context.special());
-        let digits = context.decompose(&linear, level, key.special());
-        context.each_word(&digits, next.limbs(n), |i, rows, out| {
+        let linear = divide(context, &sum.parts[1], level, level, context.special());
+        let digits = Decomposed::new(context, &linear, level, key.special());
+        digits.each_word(next.limbs(n), |i, rows, out| {
             let word = context.word_of(level, i);
             let mut product = ring.scratch(2 * n);
             let (a, b) = product.split_at_mut(n);
             let first = [First::Other(&sum.parts[0][i * n..][..n]), First::Zero];
-            context.key_products(key, [i, level], &mut [KeyProduct { rows, out: [a, b], first }]);
+            key.products(context, [i, level], &mut [KeyProduct { rows, out: [a, b], first }]);
             for (x, y) in out.into_iter().zip(product.chunks(n)) {
                 ring.add_permuted(word, x, y, permutation);
             }

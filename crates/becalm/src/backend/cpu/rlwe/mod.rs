@@ -9,16 +9,21 @@ mod key_switch;
 mod linear;
 mod plain;
 mod polynomial;
+mod residues;
 mod session;
 mod sum;
 mod work;
 
+#[cfg(feature = "cuda")]
+pub(in crate::backend) use arithmetic::down;
 pub use constants::MemoryBudget;
 #[cfg(feature = "cuda")]
 pub(in crate::backend) use constants::{Encoded, encoded};
-use instructions::Instructions;
+#[cfg(feature = "cuda")]
 pub(in crate::backend) use linear::LinearMap;
 pub use plain::Plain;
+#[cfg(feature = "cuda")]
+pub(in crate::backend) use residues::permute;
 
 use crate::backend::{Ckks, CkksSetup, Info, Session};
 use crate::ckks::Context;

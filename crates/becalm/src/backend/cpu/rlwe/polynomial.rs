@@ -4,7 +4,8 @@
 //! T_i are there at the level needed. Scales are exact: what a part must be scaled to is known before it is made, and the
 //! constants that multiply the T_i make it so. Every node is one [`Sum`]: one relinearization and one division.
 
-use super::Instructions;
+use super::arithmetic::check_scale;
+use super::instructions::Instructions;
 use super::key_switch::KeyInUse;
 use super::sum::Sum;
 use crate::cipher::{Purpose, Rlwe};
@@ -92,54 +93,58 @@ impl Basis<'_> {
     }
 }
 
-impl Instructions<'_> {
-    /// p of every slot, for slots in [−1, 1]: `p.depth()` levels lower, at exactly `scale`, which for the user is that of the level
-    /// ([`Chain::scale`](crate::ckks::Chain::scale)). Outside of [−1, 1] it is the same polynomial, whose parts soon grow beyond any room.
-    ///
-    /// # Errors
-    /// `BadInput` for a constant, for coefficients that are not finite and where levels or room for them or the scale are missing, `WrongKey` and
-    /// `WrongParams` for arguments of different sets, `Memory` where it runs out.
-    pub fn polynomial(&self, x: &Rlwe, p: &Chebyshev, scale: f64) -> Result<Rlwe> {
-        let op = "evaluate a polynomial";
-        self.check(op, x)?;
-        p.check(op)?;
-        if x.level < p.depth() {
-            let wanted = format!("level {} or above for degree {}", p.depth(), p.degree());
-            let remedy = format!("{}, or lower the degree", self.context().upwards());
-            return Err(Error::bad_input(op, wanted, format!("level {}", x.level), remedy));
-        }
-        let (context, below) = (self.context(), x.level - p.depth());
-        context.check_scale(op, below, scale)?;
-        // Bootstraps know what their levels hold.
-        if x.level > context.params().levels {
-            return or_refused(op, || self.evaluated(op, x, p, scale));
-        }
-        context.check_room(op, p.largest(), below, scale)?;
-        or_refused(op, || self.evaluated(op, x, p, scale))
+/// p of every slot, for slots in [−1, 1]: `p.depth()` levels lower, at exactly `scale`, which for the user is that of the level
+/// ([`Chain::scale`](crate::ckks::Chain::scale)). Outside of [−1, 1] it is the same polynomial, whose parts soon grow beyond any room.
+///
+/// # Errors
+/// `BadInput` for a constant, for coefficients that are not finite and where levels or room for them or the scale are missing, `WrongKey` and
+/// `WrongParams` for arguments of different sets, `Memory` where it runs out.
+pub(super) fn evaluate(on: &Instructions, x: &Rlwe, p: &Chebyshev, scale: f64) -> Result<Rlwe> {
+    let op = "evaluate a polynomial";
+    on.check(op, x)?;
+    p.check(op)?;
+    if x.level < p.depth() {
+        let wanted = format!("level {} or above for degree {}", p.depth(), p.degree());
+        let remedy = format!("{}, or lower the degree", on.context().upwards());
+        return Err(Error::bad_input(op, wanted, format!("level {}", x.level), remedy));
     }
+    let (context, below) = (on.context(), x.level - p.depth());
+    check_scale(context, op, below, scale)?;
+    // Bootstraps know what their levels hold.
+    if x.level > context.params().levels {
+        return or_refused(op, || evaluated(on, op, x, p, scale));
+    }
+    context.check_room(op, p.largest(), below, scale)?;
+    or_refused(op, || evaluated(on, op, x, p, scale))
+}
 
-    fn evaluated(&self, op: &'static str, x: &Rlwe, p: &Chebyshev, scale: f64) -> Result<Rlwe> {
-        let mut basis = Basis::new(op, self, x, p.depth())?;
-        let mut k = 2;
-        while k <= p.degree() {
-            basis.extend(k)?;
-            if k == 2 && p.degree() > CHEBYSHEV_LEAF {
-                basis.extend(3)?;
-            }
-            k *= 2;
+fn evaluated(
+    on: &Instructions,
+    op: &'static str,
+    x: &Rlwe,
+    p: &Chebyshev,
+    scale: f64,
+) -> Result<Rlwe> {
+    let mut basis = Basis::new(op, on, x, p.depth())?;
+    let mut k = 2;
+    while k <= p.degree() {
+        basis.extend(k)?;
+        if k == 2 && p.degree() > CHEBYSHEV_LEAF {
+            basis.extend(3)?;
         }
-        let level = x.level + 1 - p.depth();
-        let sum = basis.sum(p, level, scale * self.context().step(level))?;
-        basis.finish(sum)
+        k *= 2;
     }
+    let level = x.level + 1 - p.depth();
+    let sum = basis.sum(p, level, scale * on.context().step(level))?;
+    basis.finish(sum)
+}
 
-    /// 2·x² − 1 in every slot, which is T_2: one level lower.
-    ///
-    /// # Errors
-    /// `WrongKey` where the key of multiplication does not reach the level.
-    pub(crate) fn doubled_angle(&self, x: &Rlwe) -> Result<Rlwe> {
-        let mut basis = Basis::new("double the angle", self, x, 1)?;
-        basis.extend(2)?;
-        Ok(basis.powers.remove(&2).unwrap_or_else(|| x.clone()))
-    }
+/// 2·x² − 1 in every slot, which is T_2: one level lower.
+///
+/// # Errors
+/// `WrongKey` where the key of multiplication does not reach the level.
+pub(super) fn double_angle(on: &Instructions, x: &Rlwe) -> Result<Rlwe> {
+    let mut basis = Basis::new("double the angle", on, x, 1)?;
+    basis.extend(2)?;
+    Ok(basis.powers.remove(&2).unwrap_or_else(|| x.clone()))
 }

@@ -4,9 +4,11 @@
 //! keeps those that fit and encodes the others again whenever their turn comes; [`MemoryBudget`](super::MemoryBudget) spends a budget on both
 //! matrices and keys.
 
+use super::arithmetic::{self, down};
 use super::constants::{Encoded, encoded, encoded_bytes};
 use super::instructions::{Expanded, Instructions};
 use super::work::Run;
+use super::{plain, polynomial};
 use crate::backend::registers::{Registers, not_loaded};
 use crate::backend::{Ckks, CkksSetup, Info, Loaded, Others, Session};
 use crate::cipher::{Purpose, Rlwe};
@@ -144,7 +146,7 @@ impl Session<Ckks> for RlweSession {
         let lanes = loaded.check_write(at, lane, words.len())?;
         let RlweInfo { level, slots, .. } = *loaded.program.reg(at);
         for (lane, ct) in lanes.zip(words) {
-            let down = || Ok(self.context.down(ct, level)?.into_owned());
+            let down = || Ok(down(&self.context, ct, level)?.into_owned());
             let x = self.pool.install(|| or_refused("write", down))?;
             registers.put(at, lane, Rlwe { slots, ..x });
         }
@@ -261,11 +263,11 @@ impl Step<'_> {
     /// A matrix times a ciphertext; a matrix that is not kept is encoded first.
     fn mapped(&self, x: &Rlwe, map: usize) -> Result<Rlwe> {
         if let Some(map) = &self.encoded.maps[map] {
-            return self.instructions.linear(x, map);
+            return map.apply(x, &self.instructions);
         }
         let (context, progress) = (self.instructions.context(), self.instructions.progress());
         let map = encoded(context, &self.program.maps()[map], progress)?;
-        self.instructions.linear(x, &map)
+        map.apply(x, &self.instructions)
     }
 
     /// Whether a ciphertext has the scale of its level, as an encoded plaintext has: others meet the values.
@@ -278,8 +280,8 @@ impl Step<'_> {
     fn times(&self, x: &Rlwe, plaintext: u32) -> Result<Rlwe> {
         let context = self.instructions.context();
         match &self.encoded.plain {
-            Some(plain) if self.own_scale(x) => context.multiply_encoded(x, plain),
-            _ => context.multiply_plain(x, &self.program.plaintexts()[plaintext as usize]),
+            Some(plain) if self.own_scale(x) => plain::multiply_encoded(context, x, plain),
+            _ => plain::multiply_plain(context, x, &self.program.plaintexts()[plaintext as usize]),
         }
     }
 
@@ -291,53 +293,53 @@ impl Step<'_> {
             CkksOp::Linear { src, map, .. } => self.mapped(get(src)?, *map as usize),
             CkksOp::Polynomial { src, polynomial, .. } => {
                 let p = &self.program.polynomials()[*polynomial as usize];
-                keyed.polynomial(get(src)?, p, info.scale)
+                polynomial::evaluate(keyed, get(src)?, p, info.scale)
             }
-            CkksOp::DoubleAngle { src, .. } => keyed.doubled_angle(get(src)?),
+            CkksOp::DoubleAngle { src, .. } => polynomial::double_angle(keyed, get(src)?),
             CkksOp::RaiseModulus { src, .. } => {
                 let factor = (info.scale / context.step(0)).round();
                 keyed.raise_modulus(get(src)?, info.level, factor)
             }
             CkksOp::Trace { src, dst } => {
                 self.program.traced(*dst, *src).try_fold(get(src)?.clone(), |sum, by| {
-                    context.add(&sum, &keyed.rotate(&sum, by as i64)?)
+                    arithmetic::add(context, &sum, &keyed.rotate(&sum, by as i64)?)
                 })
             }
             CkksOp::Multiply { a, b, .. } => keyed.multiply(get(a)?, get(b)?),
-            CkksOp::MultiplyI { src, .. } => context.multiply_i(get(src)?),
+            CkksOp::MultiplyI { src, .. } => arithmetic::multiply_i(context, get(src)?),
             CkksOp::Conjugate { src, .. } => keyed.conjugate(get(src)?),
             CkksOp::Rotate { src, by, .. } => keyed.rotate(get(src)?, *by),
-            CkksOp::Add { a, b, .. } => context.add(get(a)?, get(b)?),
-            CkksOp::Subtract { a, b, .. } => context.subtract(get(a)?, get(b)?),
+            CkksOp::Add { a, b, .. } => arithmetic::add(context, get(a)?, get(b)?),
+            CkksOp::Subtract { a, b, .. } => arithmetic::subtract(context, get(a)?, get(b)?),
             CkksOp::AddConstant { src, constant, .. } => {
                 let mut x = get(src)?.clone();
-                context.add_constant(&mut x, *constant);
+                arithmetic::add_constant(context, &mut x, *constant);
                 Ok(x)
             }
             CkksOp::Dot { pairs, .. } => {
                 let get = |(a, b): &(Reg, Reg)| Ok((get(a)?, get(b)?));
                 keyed.dot(&pairs.iter().map(get).collect::<Result<Vec<_>>>()?)
             }
-            CkksOp::Negate { src, .. } => Ok(context.negate(get(src)?)),
+            CkksOp::Negate { src, .. } => Ok(arithmetic::negate(get(src)?)),
             CkksOp::Sum { src, size, .. } => keyed.sum(get(src)?, *size),
             CkksOp::MultiplyConstant { src, constant, .. } => {
-                context.multiply_constant(get(src)?, *constant)
+                arithmetic::multiply_constant(context, get(src)?, *constant)
             }
             CkksOp::WeightedSum { terms, .. } => {
                 let get = |(x, c): &(Reg, f64)| Ok((get(x)?, *c));
                 let terms = terms.iter().map(get).collect::<Result<Vec<_>>>()?;
-                context.weighted_sum(&terms, info.level)
+                arithmetic::weighted_sum(context, &terms, info.level)
             }
             CkksOp::AddPlain { src, plaintext, .. } => {
                 let (x, at) = (get(src)?, *plaintext as usize);
                 match &self.encoded.plain {
-                    Some(plain) if self.own_scale(x) => context.add_encoded(x, plain),
-                    _ => context.add_plain(x, &self.program.plaintexts()[at]),
+                    Some(plain) if self.own_scale(x) => plain::add_encoded(context, x, plain),
+                    _ => plain::add_plain(context, x, &self.program.plaintexts()[at]),
                 }
             }
             CkksOp::MultiplyPlain { src, plaintext, .. } => self.times(get(src)?, *plaintext),
-            CkksOp::LevelDown { src, .. } => context.level_down(get(src)?, info.level),
-            CkksOp::Rescale { src, .. } => context.rescale(get(src)?),
+            CkksOp::LevelDown { src, .. } => arithmetic::level_down(context, get(src)?, info.level),
+            CkksOp::Rescale { src, .. } => arithmetic::rescale(context, get(src)?),
             CkksOp::Reinterpret { src, .. } => Ok(Rlwe { scale: info.scale, ..get(src)?.clone() }),
             CkksOp::Repeat { src, .. } => Ok(get(src)?.clone()),
             CkksOp::Refreshed { src, .. } | CkksOp::Tabulate { src, .. } => Ok(get(src)?.clone()),

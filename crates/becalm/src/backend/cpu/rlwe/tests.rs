@@ -1,5 +1,9 @@
 //! The scheme at N = 2^12 on toy keys against arithmetic on plaintext numbers.
 
+use super::arithmetic::{
+    add, level_down, multiply_constant, multiply_i, negate, rescale, subtract,
+};
+use super::instructions::Instructions;
 use super::*;
 use crate::UNWATCHED;
 use crate::backend::{Ckks, CkksSetup, Cpu, Evaluator};
@@ -120,26 +124,26 @@ fn sums_and_products_are_those_of_the_slots() {
     let each = |f: fn(Complex, Complex) -> Complex| -> Vec<Complex> {
         m.iter().zip(&k).map(|(a, b)| f(*a, *b)).collect()
     };
-    let sum = context.add(&a, &b).unwrap();
+    let sum = add(context, &a, &b).unwrap();
     assert!(sum.level() == 9 && bits(&sum, &each(|a, b| a + b)) > 27.0);
-    assert!(bits(&context.subtract(&a, &b).unwrap(), &each(|a, b| a - b)) > 27.0);
-    assert!(bits(&context.negate(&a), &each(|a, _| -a)) > 30.0);
+    assert!(bits(&subtract(context, &a, &b).unwrap(), &each(|a, b| a - b)) > 27.0);
+    assert!(bits(&negate(&a), &each(|a, _| -a)) > 30.0);
     let product = evaluator.multiply(&a, &b).unwrap();
     assert!(product.level() == 8 && bits(&product, &each(|a, b| a * b)) > 27.0);
     assert!((product.scale() / context.scale(8).unwrap() - 1.0).abs() < 1e-9);
     assert!(bits(&evaluator.multiply(&a, &a).unwrap(), &each(|a, _| a * a)) > 27.0);
-    assert!(bits(&context.multiply_plain(&a, &k).unwrap(), &each(|a, b| a * b)) > 27.0);
-    assert!(bits(&context.add_plain(&a, &k).unwrap(), &each(|a, b| a + b)) > 30.0);
-    assert!(bits(&context.multiply_constant(&a, -0.3).unwrap(), &each(|a, _| a * -0.3)) > 27.0);
+    assert!(bits(&plain::multiply_plain(context, &a, &k).unwrap(), &each(|a, b| a * b)) > 27.0);
+    assert!(bits(&plain::add_plain(context, &a, &k).unwrap(), &each(|a, b| a + b)) > 30.0);
+    assert!(bits(&multiply_constant(context, &a, -0.3).unwrap(), &each(|a, _| a * -0.3)) > 27.0);
     let turned: Vec<Complex> = m.iter().map(|a| Complex::new(-a.im, a.re)).collect();
-    assert!(bits(&context.multiply_i(&a).unwrap(), &turned) > 30.0);
+    assert!(bits(&multiply_i(context, &a).unwrap(), &turned) > 30.0);
     // Down to level 0, where the scale is another.
     let mut x = a.clone();
     for _ in 0..10 {
-        x = context.multiply_constant(&x, 1.0).unwrap();
+        x = multiply_constant(context, &x, 1.0).unwrap();
     }
     assert!(x.level() == 0 && bits(&x, &m) > 23.0);
-    assert!(bits(&context.level_down(&a, 0).unwrap(), &m) > 24.0);
+    assert!(bits(&level_down(context, &a, 0).unwrap(), &m) > 24.0);
 }
 
 #[test]
@@ -175,11 +179,11 @@ fn linear_maps_are_those_of_their_matrix() {
     let map = LinearMap::new(context, &matrix, 5, 4, scale, UNWATCHED).unwrap();
     let m = message(n, 0.9);
     let x = context.encrypt(&m, 5, secret).unwrap();
-    let missing = evaluator.linear(&x, &map).err().map(|e| e.kind());
+    let missing = map.apply(&x, &evaluator).err().map(|e| e.kind());
     assert_eq!(missing, Some("wrong_key"), "the key of the rotation by 2 was not made");
     let keys = context.keys(secret, &Needs::default().rotate(matrix.keys(4), 5)).unwrap();
     let evaluator = Instructions::new(context, &keys).unwrap();
-    let y = evaluator.linear(&x, &map).unwrap();
+    let y = map.apply(&x, &evaluator).unwrap();
     assert!(y.level() == 4 && bits(&y, &matrix.apply(&m)) > 23.0);
     let twice = matrix.after(&matrix);
     let direct = matrix.apply(&matrix.apply(&m));
@@ -223,7 +227,7 @@ fn polynomials_are_those_of_their_coefficients() {
     for degree in [1, 2, 3, 4, 6, 7, 15, 22, 31] {
         let p = Chebyshev((0..=degree).map(|i| ((i * i) as f64).cos() / (1 + i) as f64).collect());
         let wanted: Vec<Complex> = m.iter().map(|v| Complex::from(p.value(v.re))).collect();
-        let y = evaluator.polynomial(&x, &p, 2f64.powi(44)).unwrap();
+        let y = polynomial::evaluate(&evaluator, &x, &p, 2f64.powi(44)).unwrap();
         assert_eq!(y.level(), 8 - p.depth());
         assert!((y.scale().log2() - 44.0).abs() < 1e-9);
         assert!(bits(&y, &wanted) > 22.0, "degree {degree}");
@@ -401,7 +405,7 @@ fn what_has_no_room_is_refused() {
     let x = context.encrypt(&message(8, 0.0), 2, secret).unwrap();
     // Up to the bound results are right, and at four times it they are not.
     let low = context.encrypt(&[Complex::from(0.5); 8], 1, secret).unwrap();
-    let largest = context.largest(&context.level_down(&low, 0).unwrap());
+    let largest = context.largest(&level_down(context, &low, 0).unwrap());
     assert!((63.0..66.0).contains(&largest), "2^50/4 at the scale 2^42: {largest}");
     for (size, right) in [(0.9 * largest, true), (4.1 * largest, false)] {
         let held = context.encrypt(&[Complex::from(size); 8], 1, secret).unwrap();
@@ -527,25 +531,25 @@ fn values_pass_from_tier_to_tier() {
     let tiers = context.params().tiers();
     assert_eq!(tiers, [0..14, 14..22, 22..25]);
     let x = context.encrypt(&message(2048, 0.2), 0, secret).unwrap();
-    let parts = [0, 1].map(|k| context.lift(&x.parts[k], 24, 0, 2f64.powi(14)));
-    let raised = context.ciphertext(&x, 24, context.step(0) * 2f64.powi(14), parts);
+    let parts = [0, 1].map(|k| residues::lift(context, &x.parts[k], 24, 0, 2f64.powi(14)));
+    let raised = sum::ciphertext(&x, 24, context.step(0) * 2f64.powi(14), parts);
     let wanted = context.decrypt(&raised, secret).unwrap();
     for level in [23, 22, 21, 18, 14, 13, 9] {
-        let low = context.truncate(&raised, level);
+        let low = sum::truncate(context, &raised, level);
         assert_eq!((low.level(), low.scale()), (level, raised.scale()));
         assert!(bits(&low, &wanted) > 35.0, "level {level}");
     }
-    let rescaled = context.rescale(&context.truncate(&raised, 22)).unwrap();
+    let rescaled = rescale(context, &sum::truncate(context, &raised, 22)).unwrap();
     assert!(rescaled.level() == 21 && rescaled.scale() < 1.0, "a step of 68 bits");
     let evaluator = Instructions::new(context, keys).unwrap();
-    let missing = evaluator.rotate(&context.truncate(&raised, 14), 3).err().map(|e| e.kind());
+    let missing = evaluator.rotate(&sum::truncate(context, &raised, 14), 3).err().map(|e| e.kind());
     assert_eq!(missing, Some("wrong_key"), "the keys there are of the tier below");
     let needs = Needs::default().rotate([3], 5).rotate([3], 14).rotate([4], 5);
     let two = context.keys_with(secret, &needs, KeyForm::Ready, Some(keys), UNWATCHED).unwrap();
     let evaluator = Instructions::new(context, &two).unwrap();
     let turned: Vec<Complex> = (0..2048).map(|j| wanted[(j + 3) % 2048]).collect();
     for level in [14, 5] {
-        let y = evaluator.rotate(&context.truncate(&raised, level), 3).unwrap();
+        let y = evaluator.rotate(&sum::truncate(context, &raised, level), 3).unwrap();
         assert!(bits(&y, &turned) > 35.0, "level {level}");
     }
     let mut bytes = vec![];
@@ -570,14 +574,14 @@ fn bad_input_is_refused() {
     assert_eq!(kind(context.encrypt(&m, 11, secret)), Some("bad_input"));
     let x = context.encrypt(&m, 0, secret).unwrap();
     assert_eq!(kind(evaluator.multiply(&x, &x)), Some("bad_input"));
-    assert_eq!(kind(context.level_down(&x, 1)), Some("bad_input"));
+    assert_eq!(kind(level_down(context, &x, 1)), Some("bad_input"));
     assert_eq!(kind(evaluator.rotate(&x, 2)), Some("wrong_key"));
     let other = context.secret_key().unwrap();
     assert_eq!(context.decrypt(&x, &other).err().map(|e| e.kind()), Some("wrong_key"));
     let y = context.encrypt(&m, 0, &other).unwrap();
-    assert_eq!(kind(context.add(&x, &y)), Some("wrong_key"));
+    assert_eq!(kind(add(context, &x, &y)), Some("wrong_key"));
     let z = context.encrypt(&message(4, 0.0), 0, secret).unwrap();
-    assert_eq!(kind(context.add(&x, &z)), Some("bad_input"));
+    assert_eq!(kind(add(context, &x, &z)), Some("bad_input"));
     let toy = CkksParams::named("ckks_toy_12").unwrap();
     assert_eq!(Context::new(toy, false).err().map(|e| e.kind()), Some("insecure"));
 }

@@ -259,11 +259,11 @@ impl<'a> Recorder<'a> {
         (number, slots): (u32, usize),
     ) -> Result<(Cipher, u64, f64)> {
         let context = self.tape.context;
-        context.check_encoded(self.program.op(), plain, slots)?;
+        plain.check(context, self.program.op(), slots)?;
         let x = self.tape.down(x, x.level.min(plain.level()));
         let scale =
             if x.level == plain.level() { plain.scale() } else { context.scale(x.level)? };
-        let make = || context.limbs_at(plain, x.level);
+        let make = || plain.limbs_at(context, x.level);
         // One that was encoded before has one scale at each level.
         let at = self.plains.made(number, (x.level, 0.0), make)?;
         Ok((x, at, scale))

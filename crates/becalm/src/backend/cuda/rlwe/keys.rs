@@ -2,7 +2,7 @@
 
 use super::super::keys::require;
 use super::super::memory::Block;
-use crate::backend::cpu::rlwe::{LinearMap, encoded};
+use crate::backend::cpu::rlwe::{LinearMap, encoded, permute};
 use crate::cipher::{Held, Purpose, SwitchKey};
 use crate::ckks::{Context, Steps};
 use crate::math::complex::Complex;
@@ -36,7 +36,7 @@ impl DeviceKey {
         };
         let [bodies, masks] = [&key.bodies, &key.masks].map(|limbs| match &permutation {
             Some(places) => {
-                let turned = context.permute(limbs, places);
+                let turned = permute(context, limbs, places);
                 Block::of(device, "open", bytemuck::cast_slice(&turned[..]))
             }
             None => Block::of(device, "open", bytemuck::cast_slice(&limbs[..])),

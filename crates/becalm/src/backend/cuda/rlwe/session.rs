@@ -8,7 +8,7 @@ use super::instructions::{Place, Recorder};
 use super::keys::{DeviceMap, Keys, Plains};
 use super::tables::Tables;
 use super::tape::{Bases, Lists, Sizes, Step, Tape};
-use crate::backend::cpu::rlwe::{Encoded, Plain};
+use crate::backend::cpu::rlwe::{Encoded, Plain, down};
 use crate::backend::registers::not_loaded;
 use crate::backend::{Ckks, CkksSetup, Info, Loaded, Session};
 use crate::cipher::{Account, Purpose, Rlwe};
@@ -135,7 +135,7 @@ impl Session<Ckks> for CudaRlweSession {
         let RlweInfo { level, .. } = *running.loaded.program.reg(at);
         let given: Vec<&Rlwe> = words.iter().collect();
         self.context.check_keys("write", self.on.keys.id, &given)?;
-        let down = |ct: &Rlwe| Ok(self.context.down(ct, level)?.into_owned());
+        let down = |ct: &Rlwe| Ok(down(&self.context, ct, level)?.into_owned());
         let lowered = |ct: &Rlwe| match ct.level == level {
             true => Ok(ct.clone()),
             false => self.pool.apart(|| or_refused("write", || down(ct))),

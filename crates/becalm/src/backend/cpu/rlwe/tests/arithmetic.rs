@@ -1,7 +1,8 @@
 //! Sums, products with one relinearization, encoded values, maps of a band, polynomials: values, claims and refusals.
 
 use super::*;
-use crate::backend::cpu::rlwe::key_switch::Raised;
+use crate::backend::cpu::rlwe::key_switch::{Decomposed, Raised};
+use crate::backend::cpu::rlwe::linear::LinearMap;
 use crate::cipher::Purpose;
 use crate::{Error, Result, UNWATCHED};
 use std::ops::ControlFlow;
@@ -30,19 +31,19 @@ fn keys(rotations: impl IntoIterator<Item = i64>) -> Arc<CkksKeys> {
 fn what_is_encoded_once_serves_many_levels() {
     let World { context, secret, .. } = &*WORLD;
     let (m, k) = (message(2048, 0.3), message(2048, 1.7));
-    let plain = context.encode(&k, 6).unwrap();
+    let plain = Plain::new(context, &k, 6).unwrap();
     assert_eq!((plain.level(), plain.slots(), plain.params()), (6, 2048, "ckks_toy_12"));
     assert_eq!(plain.scale(), context.scale(6).unwrap());
     assert_eq!(plain.bytes(), context.words(6) * 4096 * 8);
-    let back = context.decode(&plain).unwrap();
+    let back = plain.decode(context).unwrap();
     assert!(back.iter().zip(&k).all(|(a, b)| (*a - *b).abs() < 1e-9));
     let sums: Vec<Complex> = m.iter().zip(&k).map(|(a, b)| *a + *b).collect();
     let products: Vec<Complex> = m.iter().zip(&k).map(|(a, b)| *a * *b).collect();
     for (level, met) in [(10, 6), (6, 6), (5, 5), (1, 1)] {
         let x = context.encrypt(&m, level, secret).unwrap();
-        let sum = context.add_encoded(&x, &plain).unwrap();
+        let sum = plain::add_encoded(context, &x, &plain).unwrap();
         assert!(sum.level() == met && bits(&sum, &sums) > 27.0, "level {level}");
-        let product = context.multiply_encoded(&x, &plain).unwrap();
+        let product = plain::multiply_encoded(context, &x, &plain).unwrap();
         assert!(product.level() == met - 1, "level {level}");
         let claimed = server(&WORLD.keys).multiply_plain(&x, &k).unwrap();
         assert!(part(&claimed, &products) < 1.2, "level {level}");
@@ -51,30 +52,30 @@ fn what_is_encoded_once_serves_many_levels() {
         assert!((product.scale() / scale - 1.0).abs() < 1e-12, "level {level}");
     }
     let x = context.encrypt(&m, 0, secret).unwrap();
-    assert!(bits(&context.add_encoded(&x, &plain).unwrap(), &sums) > 24.0);
-    refused("bad_input", "level 1 or above", context.multiply_encoded(&x, &plain));
+    assert!(bits(&plain::add_encoded(context, &x, &plain).unwrap(), &sums) > 24.0);
+    refused("bad_input", "level 1 or above", plain::multiply_encoded(context, &x, &plain));
     // One value for all slots, and the same as in one step.
-    let half = context.encode(&[Complex::from(0.5)], 6).unwrap();
+    let half = Plain::new(context, &[Complex::from(0.5)], 6).unwrap();
     let x = context.encrypt(&m, 6, secret).unwrap();
     let halves: Vec<Complex> = m.iter().map(|a| *a * 0.5).collect();
-    assert!(bits(&context.multiply_encoded(&x, &half).unwrap(), &halves) > 27.0);
+    assert!(bits(&plain::multiply_encoded(context, &x, &half).unwrap(), &halves) > 27.0);
     let bytes = |x: Rlwe| context.ciphertext_to_bytes(&x).unwrap();
-    let once = context.multiply_encoded(&x, &plain).unwrap();
-    assert_eq!(bytes(once), bytes(context.multiply_plain(&x, &k).unwrap()));
-    let once = context.add_encoded(&x, &plain).unwrap();
-    assert_eq!(bytes(once), bytes(context.add_plain(&x, &k).unwrap()));
+    let once = plain::multiply_encoded(context, &x, &plain).unwrap();
+    assert_eq!(bytes(once), bytes(plain::multiply_plain(context, &x, &k).unwrap()));
+    let once = plain::add_encoded(context, &x, &plain).unwrap();
+    assert_eq!(bytes(once), bytes(plain::add_plain(context, &x, &k).unwrap()));
     refused(
         "bad_input",
         "2048 values",
-        context.add_encoded(&x, &context.encode(&k[..4], 6).unwrap()),
+        plain::add_encoded(context, &x, &Plain::new(context, &k[..4], 6).unwrap()),
     );
-    refused("bad_input", "a level from 0 to 10", context.encode(&k, 11));
-    refused("bad_input", "a power of two", context.encode(&k[..3], 1));
-    refused("bad_input", "values below", context.encode(&[Complex::from(1e3)], 0));
-    refused("bad_input", "NaN", context.encode(&[Complex::from(f64::NAN)], 0));
-    let large = context.encode(&[Complex::from(1e3)], 1).unwrap();
+    refused("bad_input", "a level from 0 to 10", Plain::new(context, &k, 11));
+    refused("bad_input", "a power of two", Plain::new(context, &k[..3], 1));
+    refused("bad_input", "values below", Plain::new(context, &[Complex::from(1e3)], 0));
+    refused("bad_input", "NaN", Plain::new(context, &[Complex::from(f64::NAN)], 0));
+    let large = Plain::new(context, &[Complex::from(1e3)], 1).unwrap();
     let x = context.encrypt(&m, 1, secret).unwrap();
-    refused("bad_input", "values below", context.multiply_encoded(&x, &large));
+    refused("bad_input", "values below", plain::multiply_encoded(context, &x, &large));
 }
 
 #[test]
@@ -145,10 +146,10 @@ fn products_are_summed_with_one_relinearization() {
     refused("bad_input", "2048 slots", evaluator.dot(&[(&x[0], &short)]));
     let other = context.encrypt(&m[0], 4, &context.secret_key().unwrap()).unwrap();
     refused("wrong_key", "evaluation keys", evaluator.dot(&[(&x[0], &other)]));
-    let odd = context.rescale(&x[1]).unwrap();
+    let odd = rescale(context, &x[1]).unwrap();
     refused("bad_input", "scale", evaluator.dot(&[(&x[0], &x[3]), (&odd, &odd)]));
     assert!((odd.scale() * context.step(x[1].level()) / x[1].scale() - 1.0).abs() < 1e-12);
-    refused("bad_input", "level 1 or above", context.rescale(&low));
+    refused("bad_input", "level 1 or above", rescale(context, &low));
 }
 
 /// The error that a key adds is claimed: at the highest levels, where a digit is nearly as large as P, more than the rounding.
@@ -263,10 +264,10 @@ fn maps_and_polynomials_without_room_are_refused() {
     let x = context.encrypt(&message(2048, 0.3), 1, secret).unwrap();
     let steep = Chebyshev(vec![0.0, 1e6]);
     let at = context.scale(0).unwrap();
-    refused("bad_input", "values below", evaluator.polynomial(&x, &steep, at));
+    refused("bad_input", "values below", polynomial::evaluate(&evaluator, &x, &steep, at));
     let x = context.encrypt(&message(2048, 0.3), 5, secret).unwrap();
     let steep = Chebyshev(vec![0.0, 1e300, 1.0]);
-    refused("bad_input", "values below", evaluator.polynomial(&x, &steep, scale));
+    refused("bad_input", "values below", polynomial::evaluate(&evaluator, &x, &steep, scale));
 }
 
 type Compute<'a> = dyn Fn(&Instructions) -> Result<Rlwe> + 'a;
@@ -281,8 +282,8 @@ fn long_work_is_stopped() {
     let map = LinearMap::new(context, &matrix, 9, 1, context.scale(9).unwrap(), UNWATCHED).unwrap();
     let p = Chebyshev((0..16).map(|i| 1.0 / (1 + i) as f64).collect());
     let works: [&Compute; 5] = [
-        &|e| e.linear(&x, &map),
-        &|e| e.polynomial(&x, &p, 2f64.powi(43)),
+        &|e| map.apply(&x, e),
+        &|e| polynomial::evaluate(e, &x, &p, 2f64.powi(43)),
         &|e| e.sum(&x, 64),
         &|e| e.dot(&[(&x, &x); 6]),
         &|e| Ok(e.rotate_many(&x, &[1, 2, 4, 8])?.remove(0)),
@@ -311,12 +312,12 @@ fn polynomials_that_cannot_be_are_refused() {
     let evaluator = Instructions::new(context, keys).unwrap();
     let x = context.encrypt(&message(8, 0.1), 2, secret).unwrap();
     let scale = context.scale(0).unwrap();
-    let p = |c: &[f64]| evaluator.polynomial(&x, &Chebyshev(c.to_vec()), scale);
+    let p = |c: &[f64]| polynomial::evaluate(&evaluator, &x, &Chebyshev(c.to_vec()), scale);
     refused("bad_input", "a degree of 1 or more", p(&[0.5]));
     refused("bad_input", "a degree of 1 or more", p(&[]));
     refused("bad_input", "finite coefficients", p(&[0.5, f64::NAN]));
     refused("bad_input", "level 3 or above for degree 4, got level 2", p(&[1.0; 5]));
-    let wide = evaluator.polynomial(&x, &Chebyshev(vec![1.0; 3]), 2f64.powi(60));
+    let wide = polynomial::evaluate(&evaluator, &x, &Chebyshev(vec![1.0; 3]), 2f64.powi(60));
     refused("bad_input", "a scale below", wide);
     assert!(p(&[1.0; 4]).is_ok());
 }
@@ -336,12 +337,12 @@ fn small_integers_need_no_decomposition() {
     );
     let x = context.encrypt(&message(2048, 0.2), 0, secret).unwrap();
     let (n, words) = (context.params().degree(), context.words_of(level, special));
-    let small = context.lift(&x.parts[1], level, special, factor);
-    let add = context.lift(&x.parts[0], level, 0, factor);
-    let got = context.small_product(&small, level, &key, [&add, &[]]);
+    let small = residues::lift(context, &x.parts[1], level, special, factor);
+    let add = residues::lift(context, &x.parts[0], level, 0, factor);
+    let got = key.small_product(context, &small, level, [&add, &[]]);
     let before = context.work().transforms;
-    let digits = context.decompose(&small, level, special);
-    let wanted = context.inner_product(&digits, &key, [&add, &[]]);
+    let digits = Decomposed::new(context, &small, level, special);
+    let wanted = digits.product(&key, [&add, &[]]);
     assert!(context.work().transforms - before >= 80, "these are spared");
     for part in [0, 1] {
         for (i, word) in words.iter().enumerate() {

@@ -103,10 +103,10 @@ impl Attacker<'_> {
             let mut added: Vec<Complex> =
                 (0..self.zeros.slots).map(|_| Complex::from(self.dither())).collect();
             added[slot] = Complex::from(self.border - (low + high) / 2.0);
-            let plain = self.context.encode(&added, self.zeros.level).unwrap();
-            let at_most = self.border - self.context.decode(&plain).unwrap()[slot].re;
+            let plain = Plain::new(self.context, &added, self.zeros.level).unwrap();
+            let at_most = self.border - plain.decode(self.context).unwrap()[slot].re;
             if low < at_most && at_most < high {
-                let sum = self.context.add_encoded(self.zeros, &plain).unwrap();
+                let sum = plain::add_encoded(self.context, self.zeros, &plain).unwrap();
                 let program = CkksProgram::like(self.context, &[self.zeros], |p, args| {
                     Ok(vec![p.add_plain(args[0], &added)?])
                 });
