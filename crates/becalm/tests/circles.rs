@@ -4,6 +4,9 @@
 //!
 //! Every path that begins with `crate::` or `super::` is followed into the folders, through what their `mod.rs` re-exports. Tests
 //! below the code may name anything.
+//!
+//! A method reaches every file without a path. So a type has its methods where it is defined, or below, in the folder of its `mod.rs`;
+//! the files that add more are listed, and a call of what such a file alone defines is an arrow to it like a path.
 
 mod source;
 
@@ -35,6 +38,20 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
             &["auto", "evaluate"],
         ],
     ),
+    (
+        "backend::cpu::rlwe",
+        &[
+            &["residues"],
+            &["key_switch"],
+            &["sum"],
+            &["arithmetic"],
+            &["instructions", "plain"],
+            &["linear", "polynomial"],
+            &["constants"],
+            &["work"],
+            &["session"],
+        ],
+    ),
     ("program", &[&["file", "graph", "isa"], &["pace"], &["lwe", "rlwe"], &["circuit", "lower"]]),
     (
         "bootstrap::ckks",
@@ -61,9 +78,11 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
         &[
             &["chain", "chebyshev", "stage"],
             &["context", "matrix", "needs"],
-            &["encode", "integers", "keygen", "wire"],
+            &["encode"],
+            &["keygen"],
             &["share"],
             &["encrypt", "file"],
+            &["integers", "wire"],
             &["threshold"],
             &["collective"],
         ],
@@ -78,6 +97,92 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
             &["rns"],
         ],
     ),
+];
+
+/// Types with methods in other files than their own: the module and name of each, and the files, of which those that call a method stand
+/// right of the file that has it.
+const EXTENDED: &[(&str, &[&str])] = &[
+    (
+        "apps::circuit::Circuit",
+        &[
+            "apps::integer",
+            "apps::integer::arithmetic",
+            "apps::integer::array",
+            "apps::integer::compare",
+            "apps::integer::count",
+            "apps::integer::divide",
+            "apps::integer::element",
+            "apps::integer::multiply",
+            "apps::integer::prefix",
+            "apps::integer::shift",
+            "apps::integer::table",
+        ],
+    ),
+    ("apps::integer::value::Integers", &["apps::integer::file"]),
+    ("apps::real::formula::Formula", &["apps::real::record"]),
+    ("backend::cpu::rlwe::plain::Plain", &["backend::cpu::rlwe::constants"]),
+    ("backend::cuda::handles::Function", &["backend::cuda::driver"]),
+    (
+        "backend::cuda::rlwe::instructions::Recorder",
+        &["backend::cuda::rlwe::linear", "backend::cuda::rlwe::polynomial"],
+    ),
+    (
+        "backend::cuda::rlwe::tape::Tape",
+        &["backend::cuda::rlwe::arithmetic", "backend::cuda::rlwe::key_switch"],
+    ),
+    ("backend::cuda::session::CudaSession", &["backend::cuda::rotation"]),
+    ("bootstrap::ckks::pipeline::Pipeline", &["bootstrap::ckks::table"]),
+    ("cipher::ciphertext::Glwe", &["cipher::file::ciphertexts"]),
+    ("cipher::ciphertext::Lwe", &["cipher::file::ciphertexts", "tfhe::encrypt", "tfhe::linear"]),
+    ("cipher::evaluation_key::EvaluationKey", &["cipher::file::keys", "tfhe::keygen"]),
+    ("cipher::file::limits::Limits", &["cipher::file::disk"]),
+    (
+        "cipher::key::SecretKey",
+        &["cipher::file::keys", "tfhe::encrypt", "tfhe::keygen", "tfhe::slots"],
+    ),
+    ("cipher::rlwe::CkksKeys", &["cipher::purpose"]),
+    ("cipher::rlwe::KeyForm", &["ckks::wire"]),
+    ("cipher::rlwe::Purpose", &["cipher::purpose"]),
+    ("cipher::rlwe::Rlwe", &["ckks::encrypt"]),
+    ("cipher::rlwe::StoredKey", &["ckks::wire"]),
+    ("cipher::slot_key::SlotKey", &["cipher::file::slot_keys", "tfhe::slots"]),
+    ("ckks::chain::Chain", &["ckks::file", "ckks::needs"]),
+    (
+        "ckks::context::Context",
+        &[
+            "ckks::collective",
+            "ckks::collective::answer",
+            "ckks::collective::file",
+            "ckks::encode",
+            "ckks::encrypt",
+            "ckks::file",
+            "ckks::integers",
+            "ckks::keygen",
+            "ckks::share",
+            "ckks::threshold",
+            "ckks::threshold::file",
+            "ckks::wire",
+        ],
+    ),
+    (
+        "job::folder::Job",
+        &["job::check", "job::collect", "job::look", "job::queue", "job::verify", "job::work"],
+    ),
+    ("params::ckks::CkksParams", &["params::lookup"]),
+    ("program::graph::Graph", &["program::pace"]),
+    ("program::lwe::Program", &["program::lower"]),
+];
+
+/// Methods of a circuit that are called as those of numbers are.
+const NUMBERS: &[&str] = &[
+    "any",
+    "count_ones",
+    "ilog2",
+    "leading_zeros",
+    "min",
+    "overflowing_add",
+    "overflowing_sub",
+    "trailing_zeros",
 ];
 
 type Module = Vec<String>;
@@ -174,11 +279,112 @@ fn named(module: &Module, all: &BTreeMap<Module, Vec<Token>>) -> Vec<Module> {
     found.iter().map(follow).collect()
 }
 
+/// The methods of each block `impl T` that stands in a module: the name of the type, and those of the methods.
+fn methods(tokens: &[Token]) -> Vec<(String, Vec<String>)> {
+    let at = |i: usize| tokens.get(i).map_or("", |t| t.text.as_str());
+    let mut found = vec![];
+    for i in 0..tokens.len() {
+        // Elsewhere it is the type of an argument or a result.
+        let item = i == 0 || ["}", ";", "]", "{", "unsafe"].contains(&at(i - 1));
+        if at(i) != "impl" || !item {
+            continue;
+        }
+        let mut start = i + 1;
+        let mut depth = 0;
+        while depth > 0 || at(start) == "<" {
+            depth += i32::from(at(start) == "<");
+            depth -= i32::from(at(start) == ">" && at(start - 1) != "-");
+            start += 1;
+        }
+        let open = (start..tokens.len()).find(|k| at(*k) == "{").unwrap_or(tokens.len());
+        let head = &tokens[start..open];
+        if head.iter().any(|t| t.text == "for") {
+            continue;
+        }
+        let path = head.iter().take_while(|t| t.text != "<" && t.text != "where");
+        let Some(name) = path.last().map(|t| t.text.clone()) else { continue };
+        let (mut own, mut depth, mut k) = (vec![], 0, open);
+        while k < tokens.len() {
+            depth += i32::from(at(k) == "{") - i32::from(at(k) == "}");
+            if depth == 1 && at(k) == "fn" {
+                own.push(at(k + 1).to_string());
+            }
+            if depth == 0 {
+                break;
+            }
+            k += 1;
+        }
+        found.push((name, own));
+    }
+    found
+}
+
+/// The modules that define each name after one of these keywords.
+fn defined(all: &BTreeMap<Module, Vec<Token>>, keywords: &[&str]) -> BTreeMap<String, Vec<Module>> {
+    let mut found: BTreeMap<String, Vec<Module>> = BTreeMap::new();
+    for (module, tokens) in all {
+        let each = tokens.windows(2).filter(|pair| keywords.contains(&pair[0].text.as_str()));
+        for pair in each {
+            let of = found.entry(pair[1].text.clone()).or_default();
+            if of.last() != Some(module) {
+                of.push(module.clone());
+            }
+        }
+    }
+    found
+}
+
+/// Blocks `impl T` in other files than that of T or those of its folder: T with its module, the file, the methods.
+fn extended(all: &BTreeMap<Module, Vec<Token>>) -> Vec<(String, Module, Vec<String>)> {
+    let types = defined(all, &["struct", "enum", "union"]);
+    let near = |module: &Module, other: &Module| {
+        module.iter().zip(other).take_while(|(a, b)| a == b).count()
+    };
+    let mut found = vec![];
+    for (module, tokens) in all {
+        let named = named(module, all);
+        for (name, own) in methods(tokens) {
+            let homes = types.get(&name).map_or(&[][..], |homes| homes);
+            // Of several types of one name the one in this file, or that it imports, or the nearest.
+            let best =
+                |home: &&Module| (**home == *module, named.contains(*home), near(module, home));
+            let Some(home) = homes.iter().max_by_key(best) else { continue };
+            if !module.starts_with(home) {
+                found.push((format!("{}::{name}", home.join("::")), module.clone(), own));
+            }
+        }
+    }
+    found
+}
+
+/// The calls of methods that one file alone defines, where it is not that of the type: from which module to which.
+fn called(all: &BTreeMap<Module, Vec<Token>>) -> Vec<(Module, Module)> {
+    let functions = defined(all, &["fn"]);
+    let mut found = vec![];
+    let extended = extended(all);
+    let added = extended.iter().flat_map(|(_, _, own)| own);
+    let added: BTreeSet<&String> = added.filter(|name| !NUMBERS.contains(&name.as_str())).collect();
+    for (module, tokens) in all {
+        for three in tokens.windows(3).filter(|three| three[0].text == "." && three[2].text == "(")
+        {
+            let Some(name) = added.get(&three[1].text) else { continue };
+            if let [only] = &functions[*name][..] {
+                found.push((module.clone(), only.clone()));
+            }
+        }
+    }
+    found
+}
+
 /// For each folder, which of its modules names which other one.
-fn arrows(all: &BTreeMap<Module, Vec<Token>>) -> BTreeMap<String, BTreeSet<(String, String)>> {
-    let mut folders: BTreeMap<String, BTreeSet<(String, String)>> = BTreeMap::new();
+type Arrows = BTreeMap<String, BTreeSet<(String, String)>>;
+
+/// The arrows of the paths, and of these calls.
+fn arrows(all: &BTreeMap<Module, Vec<Token>>, calls: &[(Module, Module)]) -> Arrows {
+    let mut folders = Arrows::new();
     for module in all.keys() {
-        for to in named(module, all) {
+        let calls = calls.iter().filter(|(from, _)| from == module).map(|(_, to)| to.clone());
+        for to in named(module, all).into_iter().chain(calls) {
             let apart = module.iter().zip(&to).position(|(a, b)| a != b);
             if let Some(k) = apart {
                 let arrow = (module[k].clone(), to[k].clone());
@@ -189,9 +395,8 @@ fn arrows(all: &BTreeMap<Module, Vec<Token>>) -> BTreeMap<String, BTreeSet<(Stri
     folders
 }
 
-/// In every folder the modules that import each other in a circle.
-fn circles(all: &BTreeMap<Module, Vec<Token>>) -> BTreeMap<String, BTreeSet<String>> {
-    let mut folders = arrows(all);
+/// In every folder the modules that know each other in a circle.
+fn circles(mut folders: Arrows) -> BTreeMap<String, BTreeSet<String>> {
     for arrows in folders.values_mut() {
         // A module that imports none of the rest, or that none of the rest imports, is in no circle.
         loop {
@@ -215,7 +420,11 @@ fn no_folder_has_a_circle() {
         let all = modules(&crates.join(name).join("src"));
         assert!(all.len() > 3, "found only {} modules of {name}", all.len());
         let named = |(folder, names)| ((name.to_string(), folder), names);
-        found.extend(circles(&all).into_iter().map(named));
+        found.extend(circles(arrows(&all, &[])).into_iter().map(named));
+        // Between the layers calls count as well.
+        let mut layers = arrows(&all, &called(&all));
+        layers.retain(|folder, _| folder.is_empty());
+        found.extend(circles(layers).into_iter().map(named));
     }
     assert_eq!(found, BTreeMap::new());
 }
@@ -236,7 +445,7 @@ fn astray(
 #[test]
 fn no_arrow_inside_a_folder_runs_back() {
     let all = modules(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
-    let arrows = arrows(&all);
+    let arrows = arrows(&all, &called(&all));
     for (folder, order) in ORDERS {
         let path: Vec<&str> = folder.split("::").collect();
         let within = all.keys().filter(|m| m.len() > path.len() && m[..path.len()] == path[..]);
@@ -251,6 +460,60 @@ fn no_arrow_inside_a_folder_runs_back() {
     assert!(found(&[arrow("c", "a")], &["a", "b", "c"]).is_empty());
     assert_eq!(found(&[arrow("a", "c"), arrow("a", "b")], &["a", "b", "c"]).len(), 2);
     assert_eq!(found(&[], &["a", "b", "d"]), ["c?", "d?"]);
+}
+
+#[test]
+fn methods_stand_with_their_types() {
+    let all = modules(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (name, module, _) in extended(&all) {
+        found.entry(name).or_default().insert(module.join("::"));
+    }
+    let listed = EXTENDED.iter().map(|(name, files)| {
+        (name.to_string(), files.iter().map(|file| file.to_string()).collect())
+    });
+    assert_eq!(found, listed.collect::<BTreeMap<_, BTreeSet<String>>>());
+}
+
+#[test]
+fn a_planted_method_is_found() {
+    let crate_of = |texts: &[(&str, &str)]| -> BTreeMap<Module, Vec<Token>> {
+        let module = |(path, text): &(&str, &str)| {
+            (path.split("::").map(String::from).collect(), source::tokens(text))
+        };
+        texts.iter().map(module).collect()
+    };
+    let ring = ("math", "mod ring; pub use ring::Ring;");
+    let own = ("math::ring", "pub struct Ring; impl<F: Fn() -> u8> Ring { fn size(&self) {} }");
+    let other = |text| crate_of(&[ring, own, ("machine", text)]);
+    for text in [
+        "use crate::math::Ring; impl Ring { pub fn turned(&self) {} }",
+        "impl<'a> crate::math::Ring<'a> { fn turned(&self, f: impl Fn(u8) -> u8) { f(1) } }",
+    ] {
+        let found = extended(&other(text));
+        assert_eq!(found.len(), 1, "{text}");
+        assert_eq!(
+            (&found[0].0[..], &found[0].2[..]),
+            ("math::ring::Ring", &["turned".to_string()][..])
+        );
+    }
+    for fine in [
+        "use crate::math::Ring; impl Clone for Ring { fn clone(&self) -> Ring { Ring } }",
+        "struct Ring; impl Ring { fn turned(&self) {} }",
+        "fn turned(ring: &Ring) -> impl Iterator<Item = u8> { ring.size() }",
+    ] {
+        assert_eq!(extended(&other(fine)), [], "{fine}");
+    }
+    // A call of a method that a machine alone defines leads to the machine.
+    let machine = ("machine", "use crate::math::Ring; impl Ring { pub fn turned(&self) {} }");
+    let back = |text| {
+        let all = crate_of(&[ring, own, machine, ("math::fft", text)]);
+        circles(arrows(&all, &called(&all)))
+    };
+    let wanted = BTreeSet::from(["machine".to_string(), "math".to_string()]);
+    let found = back("fn f(ring: &super::Ring) { ring.turned() }");
+    assert_eq!(found, BTreeMap::from([(String::new(), wanted)]));
+    assert_eq!(back("fn f(ring: &super::Ring) { ring.size() }"), BTreeMap::new());
 }
 
 #[test]
@@ -277,7 +540,7 @@ fn a_planted_circle_is_found() {
         "use crate::{math, ckks::{Key}};",
         "fn f() -> crate::ckks::Key { todo!() }",
     ] {
-        let found = circles(&crate_of(back));
+        let found = circles(arrows(&crate_of(back), &[]));
         let wanted = BTreeSet::from(["key".to_string(), "sum".to_string()]);
         assert_eq!(found, BTreeMap::from([("ckks".to_string(), wanted)]), "{back}");
     }
@@ -287,6 +550,6 @@ fn a_planted_circle_is_found() {
         "// use super::key::Key;",
         "use super::{Sum, Term};",
     ] {
-        assert_eq!(circles(&crate_of(fine)), BTreeMap::new(), "{fine}");
+        assert_eq!(circles(arrows(&crate_of(fine), &[])), BTreeMap::new(), "{fine}");
     }
 }

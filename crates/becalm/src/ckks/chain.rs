@@ -358,6 +358,20 @@ impl Chain {
         }
     }
 
+    /// Refuses a set without tables, and integers of more bits than its tables take.
+    pub(crate) fn check_integers(&self, op: &'static str, bits: u32) -> Result<()> {
+        let most = self.params().bootstrap.map_or(0, |b| b.table_bits);
+        if most == 0 {
+            let (wanted, remedy) = ("a set with tables of integers", "use `ckks_table_4`");
+            return Err(Error::wrong_params(op, wanted, self.params().name, remedy));
+        }
+        if (1..=most).contains(&bits) {
+            return Ok(());
+        }
+        let remedy = "split larger integers into digits";
+        Err(Error::bad_input(op, format!("1 to {most} bits"), bits.to_string(), remedy))
+    }
+
     /// Refuses values of at most `largest` that a level has no room for at a scale.
     pub(crate) fn check_room(
         &self,

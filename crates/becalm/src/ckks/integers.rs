@@ -2,7 +2,7 @@
 //!
 //! Decryption rounds to the nearest integer. It is exact as long as the error of each coefficient stays below q_0/2^(b+1).
 
-use super::{Chain, Context};
+use super::Context;
 use crate::cipher::{
     Account, CkksPublicKey, CkksSecretKey, Integers, KeyId, PRODUCT_TAIL, Rlwe, Standing, TAIL,
 };
@@ -14,22 +14,6 @@ use crate::params::NOISE_STD;
 use crate::{Error, Result};
 use std::sync::Arc;
 use zeroize::{Zeroize, Zeroizing};
-
-impl Chain {
-    /// Refuses a set without tables, and integers of more bits than its tables take.
-    pub(crate) fn check_integers(&self, op: &'static str, bits: u32) -> Result<()> {
-        let most = self.params().bootstrap.map_or(0, |b| b.table_bits);
-        if most == 0 {
-            let (wanted, remedy) = ("a set with tables of integers", "use `ckks_table_4`");
-            return Err(Error::wrong_params(op, wanted, self.params().name, remedy));
-        }
-        if (1..=most).contains(&bits) {
-            return Ok(());
-        }
-        let remedy = "split larger integers into digits";
-        Err(Error::bad_input(op, format!("1 to {most} bits"), bits.to_string(), remedy))
-    }
-}
 
 impl Context {
     /// Encrypts integers below 2^`bits`, at most N, under the secret key.
