@@ -45,6 +45,7 @@ def tfhe(w):
     a, b = fresh.encrypt_bool([0, 0, 1, 1]), fresh.encrypt_bool([0, 1, 0, 1])
     assert list(fresh.decrypt_bool(again.nand(a, b))) == [True, True, True, False]
     p.require_secure(True)
+    p.require_keys(1 << 60)
     assert p.noise() and p.noise_report() and _native.Params.all()
     assert _native.Params.find(2, -40.0, "2^64", 1.0, 1).name
 
@@ -289,7 +290,8 @@ def keys(w):
     needs = _native.CkksNeeds([1], 3).union(_native.CkksNeeds([2], 3))
     for form in ("ready", "packed", "seeded"):
         made = secret.keys(needs, form=form)
-        assert made.bytes_as(form) and chain.key_bytes(needs, form)
+        assert made.bytes_as(form) and chain.packed(needs, form, 1 << 60, "others")
+    assert chain.require_tables(1 << 60, "others") is None
     assert made.union(made).ready(1 << 30).nbytes
     x = secret.encrypt(bytes(16 * 16), 2)
     assert secret.decrypt(x.multiply_constant(2.0).on(_native.CkksContext("ckks_toy_12", True, 1)))
@@ -297,6 +299,7 @@ def keys(w):
     for name in _native.CkksContext.names()[:1]:
         assert _native.CkksContext.describe(name) and _native.CkksChain(name).table_bytes
     plan = w.large.server._plan
+    assert plan.of_stages(1 << 60, "others")
     program = plan.record(plan.kinds[0], None, "complex")
     assert program.needs() and program.cost() and chain.top_level and chain.tier_tops
     assert w.large.server._keys.divided([program], 1 << 33)

@@ -97,3 +97,44 @@ def test_no_import_runs_back():
     for module, to in (("_values", "server"), ("server", "_sets"), ("_sets", "server")):
         assert back({**arrows, module: {to}}) == [f"{module} imports {to}"]
     assert back({**arrows, "_new": set()}) == ["_new?"]
+
+
+def weighed(text):
+    """The lines that weigh memory: a reading that is not an argument, and a comparison with it."""
+    tree = ast.parse(text)
+    handed = {
+        id(argument)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        for argument in [*node.args, *(keyword.value for keyword in node.keywords)]
+    }
+
+    def reads(node):
+        name = getattr(node.func, "attr", getattr(node.func, "id", None))
+        return name in ("free_memory", "available_memory")
+
+    def compares(node):
+        return any("free" in ast.unparse(side) for side in [node.left, *node.comparators])
+
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Call) and reads(node) and id(node) not in handed)
+        or (isinstance(node, ast.Compare) and compares(node))
+    ]
+
+
+def test_no_module_weighs_memory_itself():
+    for file in FOLDER.glob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        assert weighed(text) == [], f"{file.name}: a call of the library decides"
+    planted = (
+        "free = _native.free_memory()",
+        "if need > free:\n    pass",
+        "x = [s for s in a if s <= free]",
+    )
+    for text in planted:
+        assert len(weighed(text)) == 1, text
+    assert (
+        weighed("plan.require(_native.free_memory())\nf(memory=_native.available_memory())") == []
+    )

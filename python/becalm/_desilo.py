@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, NoReturn
 
 import numpy.typing as npt
@@ -10,7 +9,7 @@ import numpy.typing as npt
 from becalm import _native
 from becalm._arithmetic import Matrix
 from becalm._vectors import doubted
-from becalm.errors import BadInput, OutOfMemory, Unsupported, WrongKey
+from becalm.errors import BadInput, Unsupported, WrongKey
 
 
 class SecretKey:
@@ -297,30 +296,6 @@ def arranged(
 
 #: The remedy where nothing of an engine fits.
 OTHERWISE = 'free memory; becalm.keygen("ckks_n15") has a smaller ring'
-
-
-def require_room(op: str, wanted: int, what: str) -> None:
-    """Refuses a request for many pieces, each too small to be refused, before any is made."""
-    free = _native.free_memory()
-    if wanted > free:
-        need = f"{wanted / 1e9:.2f} GB for {what}"
-        raise OutOfMemory(op, need, f"{free / 1e9:.2f} GB free", OTHERWISE)
-
-
-def fitting(error: OutOfMemory, sizes: Iterable[tuple[str, int]]) -> OutOfMemory:
-    """The refusal of keys, with the arguments that fit and the bytes that they take, or else
-    those that take the least.
-    """
-    free = _native.free_memory()
-    try:
-        tries = list(sizes)
-    except OutOfMemory:  # Not even room to tell.
-        tries = []
-    said = [f"{options} takes {size / 1e9:.2f} GB" for options, size in tries if size <= free]
-    if tries and not said:
-        options, size = min(tries, key=lambda t: t[1])
-        said = [f"the least is {options}, which takes {size / 1e9:.2f} GB"]
-    return OutOfMemory(error.op, error.wanted, error.got, "; or ".join([*said, OTHERWISE]))
 
 
 def cipher(op: str, x: object) -> Ciphertext:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from becalm import _native, _values
+from becalm import _values
 from becalm._native import Params
-from becalm.errors import BadInput, OutOfMemory, WrongParams
+from becalm.errors import BadInput, WrongParams
 
 
 def find(
@@ -56,17 +56,6 @@ def announcement(p: Params) -> str:
         f"becalm: making an evaluation key of {_values.megabytes(p.stored_key_bytes)} "
         f"({_values.megabytes(memory)} in memory when it computes)"
     )
-
-
-def require_memory(p: Params) -> None:
-    """Refuses keys that the machine cannot hold, before the work rather than in its middle."""
-    free = _native.free_memory()
-    need = p.stored_key_bytes + p.bootstrap_key_bytes + p.key_switch_key_bytes
-    if need > free:
-        remedy = "choose a smaller set, or make the keys on another machine"
-        raise OutOfMemory(
-            "keygen", _values.megabytes(need), f"{_values.megabytes(free)} free", remedy
-        )
 
 
 def refuse_number(params: Any) -> None:

@@ -389,8 +389,8 @@ def load_server(
             context, file, budget is not None, "ready" if budget else plan.form
         )
     except OutOfMemory as e:
-        stored, free = _native.CkksKeys.load(context, file, True), _native.free_memory()
-        raise OutOfMemory(e.op, e.wanted, e.got, plan.reading(stored, free)) from None
+        remedy = plan.reading(_native.CkksKeys.load(context, file, True), _native.free_memory())
+        raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None
     if budget is None:
         return Server(plan, context, keys)
     if not budget:

@@ -41,11 +41,9 @@ from becalm._desilo import (
     SecretKey,
     arranged,
     cipher,
-    fitting,
     key_for,
     kind_of,
     missing,
-    require_room,
 )
 from becalm._desilo_key_files import KeyFiles
 from becalm._desilo_matrices import Matrices
@@ -139,7 +137,7 @@ class Engine(Matrices, KeyFiles):
         self._full = self._slots == most
         threads = 1 if mode == "cpu" else _values.count("engine", "thread_count", thread_count)
         self._chain = _native.CkksChain(name)
-        require_room("engine", self._chain.table_bytes, f"the tables of `{name}`")
+        self._chain.require_tables(_native.free_memory(), OTHERWISE)
         machine = "cuda" if mode == "gpu" else "cpu"
         self._context = _native.CkksContext(name, self._TOY, threads, bool(compact), machine)
         self._stage_count: int = known.stage_count
@@ -256,8 +254,8 @@ class Engine(Matrices, KeyFiles):
             raise self._packed(e, needs) from None
 
     def _packed(self, error: OutOfMemory, needs: _native.CkksNeeds) -> OutOfMemory:
-        sizes = [("Engine(compact=True)", self._chain.key_bytes(needs, "packed"))]
-        return fitting(error, sizes if self._form == "ready" else [])
+        remedy = self._chain.packed(needs, self._form, _native.free_memory(), OTHERWISE)
+        return OutOfMemory(error.op, error.wanted, error.got, remedy)
 
     def _made(self, secret: SecretKey, needs: _native.CkksNeeds) -> _native.CkksKeys:
         base = self._base(secret)
@@ -485,7 +483,8 @@ class Engine(Matrices, KeyFiles):
             session = self._opened(kind, stages, size, values, [*own, *held.values()])
             return [session.run([lane])[0] for lane in lanes]
         except OutOfMemory as e:
-            raise self._otherwise(e, kind, stages, size) from None
+            remedy = self._plan(kind, stages, size).of_stages(_native.free_memory(), OTHERWISE)
+            raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None
 
     def _opened(
         self, kind: str, stages: int | None, size: str, values: str, keys: list[Key]
@@ -501,26 +500,6 @@ class Engine(Matrices, KeyFiles):
             session = _native.CkksSession(united, program)
             self._session = (which, session)
         return self._session[1]
-
-    def _otherwise(
-        self, error: OutOfMemory, kind: str, stages: int | None, size: str
-    ) -> OutOfMemory:
-        """The refusal of a bootstrap's work, with the counts of stages that take less."""
-
-        def beside(count: int | None) -> int:
-            _, keys, peak = self._plan(kind, count, size).price()
-            return peak - keys
-
-        own, others = beside(stages), []
-        for count in range(1, 6):
-            try:
-                taken = beside(count)
-            except BadInput:  # This set has no such bootstrap.
-                continue
-            if taken < own:
-                words = "" if size == "small" else "a key for "
-                others.append((f"{words}stage_count={count}", taken))
-        return fitting(error, others)
 
     def _plan(self, kind: str, stages: int | None, size: str) -> _native.CkksPlan:
         name, form = self._context.name, self._form

@@ -186,7 +186,7 @@ def keygen(
         raise BadInput("keygen", "a set by name or by need", "both", remedy)
     chosen.require_secure(allow_insecure)
     machine = _machine.named(backend, device, chosen)
-    _needs.require_memory(chosen)
+    chosen.require_keys(_native.free_memory())
     if progress is not False and sys.stderr:
         say(_needs.announcement(chosen))
     secret = SecretKey.generate(chosen, allow_insecure=allow_insecure)

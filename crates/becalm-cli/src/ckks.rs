@@ -9,11 +9,11 @@ use crate::signals::unless_stopped;
 use anyhow::{Result, bail};
 use becalm::Error;
 use becalm::backend::{Backend, Ckks, CkksSetup, Cpu, Evaluator, Prepared, for_params};
-use becalm::bootstrap::ckks::{KeyPlan, Offer, said, set_for};
+use becalm::bootstrap::ckks::{Fit, KeyPlan, Offer, set_for};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
 use becalm::ckks::{Context, Needs};
 use becalm::math::complex::Complex;
-use becalm::math::memory::{available_memory, require_memory};
+use becalm::math::memory::available_memory;
 use becalm::params::{CkksParams, Kind, USUAL_CKKS};
 use becalm::program::rlwe::CkksProgram;
 use serde::Serialize;
@@ -120,24 +120,24 @@ fn choose(job: &Job, name: Option<&str>, full: bool) -> Result<(KeyPlan, Job, Op
     let set =
         name.map_or_else(|| set_for(&wish.kinds, None, wish.iterations), CkksParams::named)?;
     let plan = self::plan(set, job)?;
-    let (wanted, free) = (plan.price()?.peak(), available_memory().unwrap_or(usize::MAX));
-    if name.is_some() || full || wanted <= free {
-        let job = job.clone().of_plan(&plan);
-        return Ok((plan, job, None));
-    }
-    // Keys of another size only where none were asked for.
-    let meant = |offer: &Offer| offer.bytes <= free && (job.keys.is_none() || offer.size.is_none());
-    let mut offers = plan.others(true)?.into_iter().chain(plan.of_smaller_ring(free));
-    let (taken, params) = match &offers.find(meant) {
-        Some(offer) => (job.with(offer), offer.set.unwrap_or(set)),
-        None => (job.clone(), CkksParams::named(job.toy())?),
+    let fit = match name.is_some() || full {
+        true => Fit::AsAsked,
+        false => plan.fit(available_memory(), job.keys.is_none())?,
+    };
+    let (taken, params) = match &fit {
+        Fit::AsAsked => {
+            let job = job.clone().of_plan(&plan);
+            return Ok((plan, job, None));
+        }
+        Fit::Instead(offer) => (job.with(offer), offer.set.unwrap_or(set)),
+        Fit::Nothing => (job.clone(), CkksParams::named(job.toy())?),
     };
     let chosen = self::plan(params, &taken)?;
     let why = format!(
         "N = 2^{} with {} keys takes {}, more than is free: N = 2^{} with {} {}keys instead{} (--full insists)",
         set.log2_degree,
         job.size(),
-        megabytes(wanted),
+        megabytes(plan.price()?.peak()),
         params.log2_degree,
         taken.size(),
         taken.compact.as_ref().map_or(String::new(), |form| format!("{form} ")),
@@ -149,14 +149,14 @@ fn choose(job: &Job, name: Option<&str>, full: bool) -> Result<(KeyPlan, Job, Op
 
 /// An error with the flags that help, where it is one of memory.
 fn remedied(error: anyhow::Error, plan: &KeyPlan, full: bool) -> anyhow::Error {
-    let Some(Error::Memory(d)) = error.downcast_ref::<Error>() else { return error };
-    let offers = plan.offers(available_memory().unwrap_or(usize::MAX)).unwrap_or_default();
     let otherwise = match full {
         true => "leave --full out, which takes what fits; or free memory",
         false => "free memory",
     };
-    let remedy = said(&offers, flags, otherwise);
-    Error::memory(d.op.clone(), d.wanted.clone(), d.got.clone(), remedy).into()
+    match error.downcast::<Error>() {
+        Ok(error) => plan.remedied(error, available_memory(), flags, otherwise).into(),
+        Err(error) => error,
+    }
 }
 
 /// An offer as flags.
@@ -319,7 +319,7 @@ fn bootstrapped(
         let sizes = [price.stored, price.memory, expanded];
         announce(params, slots, needs.rotations.len(), sizes)?;
     }
-    require_memory("run", price.peak())?;
+    plan.require("run", available_memory(), flags, "free memory")?;
     let context = Arc::new(Context::new(params, true)?);
     let secret = context.secret_key()?;
     let (keys, keygen_seconds) = timed(|| keys(&context, &secret, &program.needs(), plan.form()))?;

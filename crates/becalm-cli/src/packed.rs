@@ -9,9 +9,8 @@ use crate::threshold::{self, SECRET};
 use anyhow::{Result, bail};
 use becalm::backend::{Backend, Ckks, CkksSetup, Cpu, Evaluator, for_params};
 use becalm::bootstrap::ckks::{KeyPlan, Wish};
-use becalm::cipher::KeyForm;
 use becalm::ckks::Context;
-use becalm::math::memory::require_memory;
+use becalm::math::memory::available_memory;
 use becalm::params::CkksParams;
 use becalm::program::rlwe::CkksProgram;
 use serde_json::{Value, json};
@@ -79,7 +78,8 @@ pub fn run(
     let values = or(values, (0..params.degree() as u64).map(|i| i * 7 % p).collect());
     let plan = KeyPlan::new(params, &Wish::default())?;
     let program = Arc::new(plan.tables(bits, std::slice::from_ref(&entries))?);
-    require_memory("run", plan.price()?.peak())?;
+    // The command has no flags for other keys of a table.
+    plan.require("run", available_memory(), |_| None, "use a smaller set, or free memory")?;
     let cpu = Cpu::new(on.threads)?;
     let machine = for_params::<Ckks>(on.backend, &cpu, params)?;
     let made = cpu.install(|| looked_up(&plan, &program, machine.as_ref(), &values))?;
@@ -130,7 +130,7 @@ fn looked_up(
     let context = Arc::new(Context::new(params, true)?);
     let secret = context.secret_key()?;
     let (x, encrypt) = timed(|| Ok(context.encrypt_integers(values, bits_of(params), &secret)?))?;
-    let (keys, keygen) = timed(|| make_keys(&context, &secret, &plan.needs(), KeyForm::Ready))?;
+    let (keys, keygen) = timed(|| make_keys(&context, &secret, &plan.needs(), plan.form()))?;
     let evaluator = Evaluator::new(machine, CkksSetup::new(&context, &Arc::new(keys)))?;
     let (ready, prepare) = timed(|| prepared(machine, &context, program))?;
     let (mut seconds, mut y) = (vec![], x.clone());

@@ -10,17 +10,16 @@ use crate::signals;
 use crate::status::usage;
 use anyhow::{Result, bail};
 use becalm::backend::{CkksSetup, Cpu, Evaluator};
+use becalm::bootstrap::ckks::{KeyPlan, Price, Wish};
 use becalm::cipher::KeyForm;
 use becalm::ckks::Context;
 use becalm::math::complex::Complex;
-use becalm::math::memory::require_memory;
-use becalm::params::{CkksParams, Kind};
+use becalm::math::memory::available_memory;
+use becalm::params::CkksParams;
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The memory of a bootstrap at N = 2^16 besides its keys: matrices and work space, as measured.
-const BESIDES: usize = 3_000_000_000;
 /// Threads of the columns.
 const THREADS: [usize; 2] = [1, 2];
 /// Head of the column of the document's own figures.
@@ -266,16 +265,15 @@ struct Measured {
 }
 
 fn measure(t: &Table, job: &Job, quick: bool) -> Result<Measured> {
+    let form = if t.compact { KeyForm::Packed } else { KeyForm::Ready };
     let plan = ckks::plan(CkksParams::named(t.sets[usize::from(quick)])?, job)?;
+    let wish = Wish { form: Some(form), ..plan.wish().clone() };
+    let plan = KeyPlan::new(plan.chain().params(), &wish)?;
+    plan.require("bench", available_memory(), |_| None, "free memory")?;
     let context = Arc::new(Context::new(plan.chain().params(), true)?);
     let program = Arc::new(ckks::bootstrap_of(&plan)?.clone());
     let needs = plan.needs();
-    let stored = context.stored_key_bytes(&needs);
-    let form = if t.compact { KeyForm::Packed } else { KeyForm::Ready };
-    let key_bytes = context.key_bytes_as(&needs, form);
-    if context.params().kind == Kind::Standard {
-        require_memory("bench", key_bytes + BESIDES)?;
-    }
+    let Price { stored, memory: key_bytes, .. } = plan.price()?;
     let secret = context.secret_key()?;
     let all = Cpu::new(0)?;
     let keys = Arc::new(all.install(|| ckks::keys(&context, &secret, &needs, form))?);

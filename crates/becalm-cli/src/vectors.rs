@@ -12,11 +12,10 @@ use anyhow::Result;
 use becalm::Error;
 use becalm::backend::Cpu;
 use becalm::bootstrap::ckks::{KeyPlan, Wish};
-use becalm::cipher::KeyForm;
 use becalm::cipher::file::{Output, Part, Trust};
 use becalm::ckks::{Context, Needs};
 use becalm::math::complex::Complex;
-use becalm::math::memory::require_memory;
+use becalm::math::memory::available_memory;
 use becalm::params::CkksParams;
 use becalm::program::rlwe::CkksProgram;
 use std::io::BufWriter;
@@ -71,11 +70,11 @@ pub fn keygen(params: &'static CkksParams, args: &KeygenArgs) -> Result<()> {
         let size = megabytes(price.stored);
         report::print(&format!("{}: the evaluation keys will take {size}", params.name))?;
     }
-    require_memory("keygen", price.memory)?;
+    plan.require_keys("keygen", available_memory())?;
     let context = Context::new(params, args.allow_insecure)?;
     let cpu = Cpu::new(0)?;
     let secret = context.secret_key()?;
-    let keys = cpu.install(|| make_keys(&context, &secret, &plan.needs(), KeyForm::Ready))?;
+    let keys = cpu.install(|| make_keys(&context, &secret, &plan.needs(), plan.form()))?;
     let write = |file: &mut Output| {
         context.write_keys_at(&args.evaluation, &keys, &plan.note(), BufWriter::new(file))
     };

@@ -7,7 +7,9 @@ use crate::ckks_machine::form_named;
 use crate::ckks_program::CkksProgram;
 use crate::keys::CkksNeeds;
 use becalm::apps::real::Bootstraps;
-use becalm::bootstrap::ckks::{KeyPlan, Kind, Offer, Values, Wish, said, set_for, size_named};
+use becalm::bootstrap::ckks::{
+    KeyPlan, Kind, Offer, Values, Wish, said, said_or_least, set_for, size_named,
+};
 use becalm::cipher::KeyForm;
 use becalm::ckks::Chain;
 use becalm::params::CkksParams;
@@ -44,9 +46,24 @@ impl CkksChain {
         self.0.params().tiers().into_iter().map(|levels| levels.end - 1).collect()
     }
 
-    /// Bytes in memory of keys in a form.
-    fn key_bytes(&self, needs: &CkksNeeds, form: &str) -> PyResult<usize> {
-        planned(|| Ok(self.0.key_bytes_as(&needs.0, form_named(form)?)))
+    /// Refuses the tables of a context that do not fit `free` bytes.
+    fn require_tables(&self, free: usize, otherwise: &str) -> PyResult<()> {
+        planned(|| self.0.require_tables("engine", Some(free), otherwise))
+    }
+
+    /// The remedy where keys in a form do not fit `free` bytes: an `Engine` of packed ones, if these keys are not packed.
+    fn packed(
+        &self,
+        needs: &CkksNeeds,
+        form: &str,
+        free: usize,
+        otherwise: &str,
+    ) -> PyResult<String> {
+        planned(|| {
+            let packed: Vec<Offer> =
+                Offer::packed(&self.0, &needs.0, form_named(form)?).into_iter().collect();
+            Ok(said_or_least(&packed, free, |o| Some(of_engine(o)), otherwise))
+        })
     }
 }
 
@@ -242,18 +259,15 @@ impl CkksPlan {
     /// The same for the keys of an `Engine` of `becalm.desilo`, of which there are no seeded ones: the keys that fit, or else the smallest.
     fn of_engine(&self, free: usize, otherwise: &str) -> PyResult<String> {
         planned(|| {
-            let all = self.0.others(false)?;
-            let fitting: Vec<Offer> = all.iter().copied().filter(|o| o.bytes <= free).collect();
-            let least = all.iter().copied().min_by_key(|offer| offer.bytes);
-            Ok(match least.filter(|_| fitting.is_empty()) {
-                None => said(&fitting, |o| Some(of_engine(o)), otherwise),
-                Some(least) => {
-                    let words =
-                        |offer: &Offer| Some(format!("the least is {}, which", of_engine(offer)));
-                    said(&[least], words, otherwise)
-                }
-            })
+            Ok(said_or_least(&self.0.others(false)?, free, |o| Some(of_engine(o)), otherwise))
         })
+    }
+
+    /// The counts of stages whose bootstraps take less beside the keys of an `Engine`: those that fit, or else the one that takes the least.
+    fn of_stages(&self, free: usize, otherwise: &str) -> PyResult<String> {
+        let key = if self.size() == Some("small") { "" } else { "a key for " };
+        let words = |o: &Offer| o.stages.map(|stages| format!("{key}stage_count={stages}"));
+        planned(|| Ok(said_or_least(&self.0.less_beside()?, free, words, otherwise)))
     }
 }
 

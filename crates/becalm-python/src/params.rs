@@ -54,6 +54,11 @@ impl Params {
         guarded(|| self.0.require_secure(allow_insecure).map_err(raise))
     }
 
+    /// Refuses an evaluation key that does not fit `free` bytes.
+    fn require_keys(&self, free: usize) -> PyResult<()> {
+        guarded(|| self.0.require_keys("keygen", Some(free)).map_err(raise))
+    }
+
     /// Name: `tfhe_2_2`.
     #[getter]
     fn name(&self) -> &str {

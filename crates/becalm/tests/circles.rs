@@ -59,7 +59,7 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
             &["coeffs_to_slots", "eval_mod"],
             &["pipeline"],
             &["regular", "slots_first", "sparse", "table", "wish"],
-            &["sign"],
+            &["offer", "sign"],
             &["keys"],
         ],
     ),

@@ -3,12 +3,13 @@
 
 use becalm::backend::{CkksSetup, Cpu, Evaluator};
 use becalm::bootstrap::ckks::{
-    KEY_SIZES, KeyPlan, Kind, Offer, Settings, Values, Wish, regular, said, set_for,
+    Fit, KEY_SIZES, KeyPlan, Kind, Offer, Settings, Values, Wish, regular, said, said_or_least,
+    set_for,
 };
 use becalm::cipher::KeyForm;
 use becalm::cipher::file::inspect;
 use becalm::ckks::{Context, Needs};
-use becalm::params::CkksParams;
+use becalm::params::{CkksParams, TfheParams};
 use becalm::{Error, MissingKey, MissingPurpose};
 use std::sync::Arc;
 
@@ -172,6 +173,75 @@ fn keys_that_do_not_fit_are_refused_with_what_does() {
     let Err(Error::Memory(refused)) = require(Some(0)) else { panic!("nothing fits") };
     assert_eq!((refused.got.as_str(), refused.remedy.as_str()), ("0.00 GB free", "free memory"));
     assert_eq!(said(&[], words, ""), "");
+}
+
+/// Whoever asks for no size takes the fastest keys that fit, whoever asks for one keeps it.
+#[test]
+fn the_fastest_keys_that_fit_are_taken() {
+    let set = set_for(&[], Some(10), 1).unwrap();
+    let asked = plan(set, Wish::default());
+    let (peak, others) = (asked.price().unwrap().peak(), asked.others(true).unwrap());
+    assert_eq!(asked.fit(None, true), Ok(Fit::AsAsked));
+    assert_eq!(asked.fit(Some(peak), true), Ok(Fit::AsAsked));
+    assert_eq!(asked.fit(Some(peak - 1), true), Ok(Fit::Instead(others[0])));
+    let small = others.iter().find(|o| o.size == Some("small")).unwrap();
+    assert_eq!(asked.fit(Some(small.bytes), true), Ok(Fit::Instead(*small)));
+    let Ok(Fit::Instead(kept)) = asked.fit(Some(small.bytes), false) else { panic!("seeded fit") };
+    assert_eq!((kept.size, kept.form, kept.set), (None, Some(KeyForm::Seeded), None));
+    let least = others.iter().map(|o| o.bytes).min().unwrap();
+    let Ok(Fit::Instead(ring)) = asked.fit(Some(least - 1), true) else { panic!("a ring fits") };
+    assert_eq!(ring.set.map(|set| set.name), Some("ckks_n15"));
+    assert_eq!(asked.fit(Some(1 << 20), true), Ok(Fit::Nothing));
+}
+
+#[test]
+fn what_memory_must_hold_is_named_in_each_refusal() {
+    let asked = plan(toy(), Wish::default());
+    let price = asked.price().unwrap();
+    let wanted = |refused: becalm::Result<()>| refused.err().map(|e| e.detail().wanted.clone());
+    let gigabytes = |bytes: usize| format!("{:.2} GB", bytes as f64 / 1e9);
+    // Keys for another machine need no room for bootstraps, but the context its tables.
+    assert_eq!(wanted(asked.require_keys("keygen", Some(price.memory))), None);
+    let refused = wanted(asked.require_keys("keygen", Some(price.memory - 1)));
+    assert_eq!(refused, Some(gigabytes(price.memory)));
+    let tables = |free| asked.chain().require_tables("engine", free, "free memory");
+    assert_eq!(wanted(tables(Some(price.tables))), None);
+    let said = format!("{} for the tables of `ckks_toy_12`", gigabytes(price.tables));
+    assert_eq!(wanted(tables(Some(price.tables - 1))), Some(said));
+    // Keys of TFHE are made beside the form that computes.
+    let set = TfheParams::named("tfhe_2_2").unwrap();
+    let made = set.seeded_bootstrap_key_bytes() + set.seeded_key_switch_key_bytes();
+    let all = (made + set.bootstrap_key_bytes() + set.key_switch_key_bytes()) as usize;
+    assert_eq!(wanted(set.require_keys("keygen", Some(all))), None);
+    assert_eq!(wanted(set.require_keys("keygen", Some(all - 1))), Some(gigabytes(all)));
+    assert_eq!(wanted(set.require_keys("keygen", None)), None);
+}
+
+#[test]
+fn errors_of_memory_get_the_offers_as_their_remedy() {
+    let asked = plan(toy(), Wish { stage_count: Some(3), ..Wish::default() });
+    let words = |offer: &Offer| offer.form.map(|form| format!("{form:?}"));
+    let (full, packed) =
+        (Error::memory("run", "2 GB", "1 GB free", "use less"), asked.others(true).unwrap()[0]);
+    let told = asked.remedied(full, Some(packed.bytes), words, "free memory");
+    assert_eq!((told.detail().wanted.as_str(), told.detail().got.as_str()), ("2 GB", "1 GB free"));
+    let takes = format!("Packed takes {:.2} GB", packed.bytes as f64 / 1e9);
+    assert_eq!(told.detail().remedy, format!("{takes}; or free memory"));
+    let other = Error::bad_input("run", "one", "two", "take one");
+    assert_eq!(asked.remedied(other.clone(), Some(0), words, "free memory"), other);
+    // Where nothing fits, the least is named; bytes beside keys are those of bootstraps alone.
+    let least = said_or_least(&[packed], packed.bytes - 1, words, "free memory");
+    assert!(least.starts_with("the least is Packed, which takes "), "{least}");
+    for offer in asked.less_beside().unwrap() {
+        let of =
+            plan(toy(), Wish { stage_count: offer.stages, ..Wish::default() }).price().unwrap();
+        assert_eq!(offer.bytes, of.beside);
+        assert!(of.beside < asked.price().unwrap().beside, "{offer:?}");
+    }
+    let needs = asked.needs();
+    let one = Offer::packed(asked.chain(), &needs, KeyForm::Ready).unwrap();
+    assert_eq!(one.bytes, asked.chain().key_bytes_as(&needs, KeyForm::Packed));
+    assert_eq!(Offer::packed(asked.chain(), &needs, KeyForm::Packed), None);
 }
 
 #[test]

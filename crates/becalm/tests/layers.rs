@@ -183,6 +183,64 @@ fn parallel_loops_begin_in_one_place() {
     assert_eq!(found, ["parallel.rs", "threads.rs"], "use `math::parallel` instead of rayon");
 }
 
+/// The crates of front ends, which hand the free memory over to the library: it decides what fits.
+const FRONT_ENDS: &[&str] = &["becalm-cli", "becalm-client", "becalm-python", "becalm-serve"];
+/// The two that tell how much is free: `becalm doctor`, and the reading for the Python package.
+const READINGS: &[&str] = &["doctor.rs", "keys.rs"];
+
+/// The lines of a front end that weigh memory themselves: a reading that is not an argument of a call, and a comparison with it.
+fn weighed(text: &str, reads: bool) -> Vec<usize> {
+    let tokens = source::tokens(text);
+    let at = |i: usize| tokens.get(i).map_or("", |t| t.text.as_str());
+    let compared = |i: usize| {
+        let before = if at(i - 1) == "=" { i - 2 } else { i - 1 };
+        ["<", ">"].contains(&at(before)) || ["<", ">"].contains(&at(i + 1))
+    };
+    let wrong = |i: &usize| match at(*i) {
+        "require_memory" | "require_memory_or" | "require_free" => true,
+        "available_memory" if at(i + 1) == "(" => {
+            let handed = ["(", ","].contains(&at(i - 1)) && [",", ")"].contains(&at(i + 3));
+            !reads && !handed
+        }
+        "free" => compared(*i),
+        _ => false,
+    };
+    (2..tokens.len()).filter(wrong).map(|i| tokens[i].line).collect()
+}
+
+#[test]
+fn no_front_end_weighs_memory_itself() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut readings = vec![];
+    for name in FRONT_ENDS {
+        for file in source::files(&crates.join(name).join("src"), "rs") {
+            let text = std::fs::read_to_string(&file).expect("a readable source");
+            let own = file.file_name().and_then(|f| f.to_str()).unwrap_or_default();
+            let reads = READINGS.contains(&own) && text.contains("available_memory()");
+            readings.extend(reads.then(|| own.to_string()));
+            let lines = weighed(&text, reads);
+            assert_eq!(
+                lines,
+                Vec::<usize>::new(),
+                "{}: a call of the library decides",
+                file.display()
+            );
+        }
+    }
+    assert_eq!(readings, READINGS);
+    for planted in [
+        "fn f() { require_memory(op, price.peak())?; }",
+        "fn f() { let free = available_memory().unwrap_or(0); }",
+        "fn f() { offers.iter().find(|o| o.bytes <= free) }",
+        "fn f() { if free > price.peak() { } }",
+    ] {
+        assert_eq!(weighed(planted, false).len(), 1, "{planted}");
+    }
+    let fine =
+        "use a::available_memory; fn f() { plan.require(op, available_memory(), free, words) }";
+    assert_eq!(weighed(fine, false), Vec::<usize>::new());
+}
+
 #[test]
 fn a_planted_back_arrow_is_found() {
     let exports =

@@ -293,6 +293,23 @@ impl Chain {
         Ring::table_bytes(self.params.degree(), self.primes.len()) + PLACES * self.params.degree()
     }
 
+    /// Refuses the tables of a context that do not fit `free` bytes, before any of their many pieces is made.
+    ///
+    /// # Errors
+    /// `Memory`, with this remedy.
+    pub fn require_tables(
+        &self,
+        op: &'static str,
+        free: Option<usize>,
+        remedy: &str,
+    ) -> Result<()> {
+        let (wanted, gigabytes) = (self.table_bytes(), |bytes: usize| bytes as f64 / 1e9);
+        let Some(free) = free.filter(|free| wanted > *free) else { return Ok(()) };
+        let wanted =
+            format!("{:.2} GB for the tables of `{}`", gigabytes(wanted), self.params.name);
+        Err(Error::memory(op, wanted, format!("{:.2} GB free", gigabytes(free)), remedy))
+    }
+
     /// Refuses objects of another set.
     pub(crate) fn check_set(&self, op: &'static str, name: &'static str) -> Result<()> {
         if name == self.params().name {

@@ -461,6 +461,20 @@ impl TfheParams {
         security::least_bits(&self.instances())
     }
 
+    /// Refuses an evaluation key that does not fit `free` bytes: as it is made, and in the form that computes.
+    ///
+    /// # Errors
+    /// `Memory`.
+    pub fn require_keys(&self, op: &'static str, free: Option<usize>) -> Result<()> {
+        let made = [self.seeded_bootstrap_key_bytes(), self.seeded_key_switch_key_bytes()];
+        let ready = [self.bootstrap_key_bytes(), self.key_switch_key_bytes()];
+        let wanted = made.into_iter().chain(ready).fold(0, u64::saturating_add);
+        let Some(free) = free.filter(|free| wanted > *free as u64) else { return Ok(()) };
+        let remedy = "choose a smaller set, or make the keys on another machine";
+        let wanted = format!("{:.2} GB", wanted as f64 / 1e9);
+        Err(Error::memory(op, wanted, format!("{:.2} GB free", free as f64 / 1e9), remedy))
+    }
+
     /// Refuses a set below 128 bits unless `allow_insecure`. A set passes if it is of kind [`Kind::Standard`] and either
     /// stands in the table, whose claims tests estimate, or is estimated now: a file cannot talk its way through.
     ///

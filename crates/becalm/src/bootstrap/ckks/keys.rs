@@ -3,6 +3,7 @@
 //! All of it follows from the [`Chain`], before anything is made: milliseconds and no tables. Front ends record what a user
 //! asked for as a [`Wish`], hand over the figures of its [`KeyPlan`], and put an [`Offer`] in their own words.
 
+use super::offer::{Fit, Offer, gigabytes, said};
 use super::wish::{Kind, USUAL_SIZE, Wish, usual_form};
 use super::{KEY_SIZES, MOST_STAGES, Settings, Values, regular, sign, slots_first, sparse, tables};
 use crate::cipher::file::inspect;
@@ -12,6 +13,10 @@ use crate::params::{self, CkksParams, USUAL_CKKS};
 use crate::program::rlwe::CkksProgram;
 use crate::{Error, Result};
 use std::path::Path;
+
+/// The remedy where no other keys are offered.
+const SMALLER: &str =
+    "use a smaller batch or parameter set (`becalm params` lists key sizes), or free memory";
 
 /// The cost of keys and their bootstraps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,25 +38,6 @@ impl Price {
     }
 }
 
-/// An alternative to the request, with its cost: only the differences are set.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Offer {
-    /// Another parameter set.
-    pub set: Option<&'static CkksParams>,
-    /// Values in a ciphertext.
-    pub slots: usize,
-    /// Another number of stages, which leaves another number of levels.
-    pub stages: Option<usize>,
-    /// Another size of the keys.
-    pub size: Option<&'static str>,
-    /// Another form of the keys in memory.
-    pub form: Option<KeyForm>,
-    /// Whether keys that another machine makes stay in their file here.
-    pub stored: bool,
-    /// Bytes of the keys and of a bootstrap's work beside them.
-    pub bytes: usize,
-}
-
 /// A parameter set, the bootstraps that keys are made for, and the cost of the keys.
 #[derive(Debug, Clone)]
 pub struct KeyPlan {
@@ -61,22 +47,6 @@ pub struct KeyPlan {
     /// Whether the kind is the usual one of the set, as none was named.
     usual: bool,
     programs: Vec<(Kind, CkksProgram)>,
-}
-
-impl Offer {
-    /// The wish that takes the offer up, for the set of the offer if it has another one.
-    pub fn wish(&self, wish: &Wish) -> Wish {
-        Wish {
-            slots: if self.set.is_some() { Some(self.slots) } else { wish.slots },
-            stage_count: match self.set {
-                Some(_) => None,
-                None => self.stages.or(wish.stage_count),
-            },
-            size: self.size.or(wish.size),
-            form: self.form.or(wish.form),
-            ..wish.clone()
-        }
-    }
 }
 
 /// Refuses tables of a set that has none, and other bootstraps of a set for tables.
@@ -486,7 +456,7 @@ impl KeyPlan {
         let Some(free) = free.filter(|free| wanted > *free) else { return Ok(()) };
         let offers = self.offers(free)?;
         // If keys of the set itself fit, no smaller ones are offered.
-        let own = offers.iter().any(|offer| offer.set.is_none() && !offer.stored);
+        let own = offers.iter().any(|o| o.set.is_none() && !o.stored && words(o).is_some());
         let otherwise = if own { "" } else { otherwise };
         let what = if self.programs.is_empty() {
             "for keys and tables"
@@ -497,20 +467,59 @@ impl KeyPlan {
         Err(Error::memory(op, wanted, format!("{got} free"), said(&offers, words, otherwise)))
     }
 
+    /// Refuses keys that do not fit `free` bytes by themselves, where another machine computes with them.
+    ///
+    /// # Errors
+    /// `Memory`; as [`KeyPlan::record`].
+    pub fn require_keys(&self, op: &'static str, free: Option<usize>) -> Result<()> {
+        let wanted = self.price()?.memory;
+        let Some(free) = free.filter(|free| wanted > *free) else { return Ok(()) };
+        let got = format!("{} free", gigabytes(free));
+        Err(Error::memory(op, gigabytes(wanted), got, SMALLER))
+    }
+
+    /// The keys that fit `free` bytes with their bootstraps: as they were asked for, else the fastest others of this set, else those of
+    /// the next smaller ring. Keys of another size count only where `any_size` does.
+    ///
+    /// # Errors
+    /// As [`KeyPlan::record`].
+    pub fn fit(&self, free: Option<usize>, any_size: bool) -> Result<Fit> {
+        let wanted = self.price()?.peak();
+        let Some(free) = free.filter(|free| wanted > *free) else { return Ok(Fit::AsAsked) };
+        let meant = |offer: &Offer| offer.bytes <= free && (any_size || offer.size.is_none());
+        let mut offers = self.others(true)?.into_iter().chain(self.of_smaller_ring(free));
+        Ok(offers.find(meant).map_or(Fit::Nothing, Fit::Instead))
+    }
+
+    /// An error of memory with the offers that fit `free` bytes as its remedy, in `words`; other errors as they are.
+    pub fn remedied(
+        &self,
+        error: Error,
+        free: Option<usize>,
+        words: impl Fn(&Offer) -> Option<String>,
+        otherwise: &str,
+    ) -> Error {
+        let Error::Memory(d) = error else { return error };
+        let offers = self.offers(free.unwrap_or(usize::MAX)).unwrap_or_default();
+        Error::memory(d.op, d.wanted, d.got, said(&offers, words, otherwise))
+    }
+
+    /// The same bootstraps of as many stages as take less beside their keys.
+    ///
+    /// # Errors
+    /// As [`KeyPlan::record`].
+    pub fn less_beside(&self) -> Result<Vec<Offer>> {
+        let (own, set) = (self.beside()?, self.chain.params());
+        let offer = |stages: usize| {
+            let wish = Wish { stage_count: Some(stages), ..self.wish.clone() };
+            let bytes = KeyPlan::new(set, &wish).and_then(|plan| plan.beside()).ok()?;
+            (bytes < own).then(|| Offer { stages: Some(stages), bytes, ..self.offer() })
+        };
+        Ok((1..=MOST_STAGES).filter_map(offer).collect())
+    }
+
     /// The purpose of the keys, to be written into their file; [`Wish::noted`] reads it.
     pub fn note(&self) -> String {
         self.wish.note(self.slots)
     }
-}
-
-fn gigabytes(bytes: usize) -> String {
-    format!("{:.2} GB", bytes as f64 / 1e9)
-}
-
-/// Offers as one remedy: each as `words` say it, with the bytes that it takes, then `otherwise`. An offer without words is left out.
-pub fn said(offers: &[Offer], words: impl Fn(&Offer) -> Option<String>, otherwise: &str) -> String {
-    let takes = |offer: &Offer| Some(format!("{} takes {}", words(offer)?, gigabytes(offer.bytes)));
-    let each = offers.iter().filter_map(takes);
-    let last = Some(otherwise.to_string()).filter(|text| !text.is_empty());
-    each.chain(last).collect::<Vec<_>>().join("; or ")
 }

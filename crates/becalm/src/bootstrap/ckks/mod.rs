@@ -25,6 +25,7 @@
 mod coeffs_to_slots;
 mod eval_mod;
 mod keys;
+mod offer;
 mod pipeline;
 mod regular;
 mod sign;
@@ -33,7 +34,8 @@ mod sparse;
 mod table;
 mod wish;
 
-pub use keys::{KeyPlan, Offer, Price, said};
+pub use keys::{KeyPlan, Price};
+pub use offer::{Fit, Offer, said, said_or_least};
 use pipeline::MOST_STAGES;
 pub use pipeline::{KEY_SIZES, Settings, Values};
 pub use regular::regular;
