@@ -10,7 +10,7 @@ use becalm::Error;
 use becalm::bootstrap::ckks::{KeyPlan, Wish};
 use becalm::cipher::KeyForm;
 use becalm::cipher::file::{Kind, Output, Part};
-use becalm::ckks::{Context, KeyShare, Needs, PartyMessage};
+use becalm::ckks::{Agreement, Context, KeyShare, Needs, Party, PartyMessage};
 use becalm::math::random::PublicSeed;
 use becalm::params::CkksParams;
 use serde_json::json;
@@ -163,13 +163,14 @@ pub fn party(args: &PartyArgs) -> Result<()> {
     let context = Context::new(set, args.trust.trust().allow_insecure)?;
     let conjugate = args.conjugate.then_some(set.levels);
     let needs = Needs { conjugate, ..Needs::default() }.rotate(args.rotate.clone(), set.levels);
-    let agreement = context.agreement(args.parties, threshold, seed_of(&args.seed)?, &needs)?;
-    let party = context.party(&agreement, args.index)?;
-    let message = context.first_message(&party)?;
-    let mut parts = vec![file(&args.out, true, context.party_to_bytes(&party)?)];
-    parts.push(file(&args.message, false, context.message_to_bytes(&message)?));
-    for (path, part) in args.deal.iter().zip(context.deal(&party)?) {
-        parts.push(file(path, true, context.key_share_to_bytes(&part)?));
+    let agreement =
+        Agreement::new(&context, args.parties, threshold, seed_of(&args.seed)?, &needs)?;
+    let party = Party::new(&context, &agreement, args.index)?;
+    let message = party.first_message(&context)?;
+    let mut parts = vec![file(&args.out, true, party.to_bytes(&context)?)];
+    parts.push(file(&args.message, false, message.to_bytes(&context)?));
+    for (path, part) in args.deal.iter().zip(party.deal(&context)?) {
+        parts.push(file(path, true, part.to_bytes(&context)?));
     }
     args.force.save(parts)?;
     let (agreement, digest) = (hex(agreement.id()), hex(message.digest()));
@@ -198,7 +199,7 @@ fn messages_of(
     paths: &[PathBuf],
     trust: &TrustArgs,
 ) -> Result<Vec<PartyMessage>> {
-    let load = |path: &PathBuf| read(path, |path| context.load_message(path, trust.trust()));
+    let load = |path: &PathBuf| read(path, |path| PartyMessage::load(context, path, trust.trust()));
     paths.iter().map(load).collect()
 }
 
@@ -215,16 +216,16 @@ pub fn answer(args: &AnswerArgs) -> Result<()> {
     let wanted = "a party's secret of a collective key of CKKS";
     let (context, trust) =
         (context_of(&args.party, wanted, args.trust.trust())?, args.trust.trust());
-    let party = read(&args.party, |path| context.load_party(path, trust))?;
+    let party = read(&args.party, |path| Party::load(&context, path, trust))?;
     let firsts = messages_of(&context, &args.messages, &args.trust)?;
-    let load = |path: &PathBuf| read(path, |path| context.load_key_share(path, trust));
+    let load = |path: &PathBuf| read(path, |path| KeyShare::load(&context, path, trust));
     let dealt = args.dealt.iter().map(load).collect::<Result<Vec<KeyShare>>>()?;
     let dealt: Vec<&KeyShare> = dealt.iter().collect();
-    let share = context.collective_share(&party, &firsts, &dealt)?;
-    let message = context.second_message(&party, &firsts)?;
+    let share = party.share(&context, &firsts, &dealt)?;
+    let message = party.second_message(&context, &firsts)?;
     args.force.save(vec![
-        file(&args.share, true, context.key_share_to_bytes(&share)?),
-        file(&args.out, false, context.message_to_bytes(&message)?),
+        file(&args.share, true, share.to_bytes(&context)?),
+        file(&args.out, false, message.to_bytes(&context)?),
     ])?;
     let (key, digest) = (share.key_id().to_string(), hex(message.digest()));
     if args.json {
@@ -259,7 +260,7 @@ pub fn aggregate(args: &AggregateArgs) -> Result<()> {
     args.force.require_files([&args.public, &args.evaluation])?;
     let context = context_of(&args.messages[0], MESSAGE, args.trust.trust())?;
     let messages = messages_of(&context, &args.messages, &args.trust)?;
-    let (public, keys) = context.aggregate(&messages, KeyForm::Packed)?;
+    let (public, keys) = PartyMessage::aggregate(&context, &messages, KeyForm::Packed)?;
     let note = KeyPlan::new(context.params(), &Wish::default())?.note().to_string();
     let bytes = context.public_key_to_bytes(&public)?;
     let write = |out: &mut Output| {

@@ -10,6 +10,7 @@ use crate::status::usage;
 use anyhow::Result;
 use becalm::cipher::Rlwe;
 use becalm::cipher::file::Kind;
+use becalm::ckks::{KeyShare, PartialDecryption};
 use becalm::math::complex::Complex;
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -138,10 +139,10 @@ fn split(args: &SplitArgs) -> Result<()> {
     }
     let context = context_of(&args.secret, SECRET, args.trust.trust())?;
     let secret = read(&args.secret, |path| context.load_secret_key(path, args.trust.trust()))?;
-    let shares = context.split(&secret, args.out.len(), args.threshold)?;
+    let shares = KeyShare::split(&context, &secret, args.out.len(), args.threshold)?;
     let mut parts = vec![];
     for (path, share) in args.out.iter().zip(&shares) {
-        parts.push(file(path, true, context.key_share_to_bytes(share)?));
+        parts.push(file(path, true, share.to_bytes(&context)?));
     }
     args.force.save(parts)?;
     let (parties, key) = (shares.len(), secret.id().to_string());
@@ -169,15 +170,15 @@ fn decrypt(args: &DecryptArgs) -> Result<()> {
         context_of(&args.share, "a share of a secret key of CKKS", args.trust.trust())?,
         args.trust.trust(),
     );
-    let share = read(&args.share, |path| context.load_key_share(path, trust))?;
+    let share = read(&args.share, |path| KeyShare::load(&context, path, trust))?;
     let ciphertext = |path: &Path| read(path, |path| context.load_ciphertext(path, trust));
     let (x, like): (Rlwe, Rlwe) = (ciphertext(&args.input)?, ciphertext(&args.like)?);
     x.require_like(&like)?;
     let x = x.vouched(args.bound, args.error)?;
-    let most = || context.bits_to_decrypt_partially(&x, &share, args.queries);
+    let most = || share.bits_to_decrypt_partially(&context, &x, args.queries);
     let bits = args.bits.map_or_else(most, Ok)?;
-    let part = context.decrypt_partially(&x, &share, &args.quorum, bits, args.queries)?;
-    args.force.save(vec![file(&args.out, false, context.partial_to_bytes(&part)?)])?;
+    let part = share.decrypt_partially(&context, &x, &args.quorum, bits, args.queries)?;
+    args.force.save(vec![file(&args.out, false, part.to_bytes(&context)?)])?;
     if args.json {
         return report::json(&json!({
             "out": args.out, "party": part.party(), "quorum": part.quorum(), "bits": bits,
@@ -196,9 +197,9 @@ fn combine(args: &CombineArgs) -> Result<()> {
     let (context, trust) =
         (context_of(&args.input, "a ciphertext of CKKS", args.trust.trust())?, args.trust.trust());
     let (x, real) = read(&args.input, |path| context.load_noted_ciphertext(path, trust))?;
-    let part = |path: &PathBuf| read(path, |path| context.load_partial(path, trust));
+    let part = |path: &PathBuf| read(path, |path| PartialDecryption::load(&context, path, trust));
     let parts = args.parts.iter().map(part).collect::<Result<Vec<_>>>()?;
-    let values = context.combine(&x, &parts)?;
+    let values = PartialDecryption::combine(&context, &x, &parts)?;
     show(&values, real == Some(true), args.json)
 }
 

@@ -3,7 +3,7 @@
 mod harness;
 
 use becalm::cipher::file::Trust;
-use becalm::ckks::Context;
+use becalm::ckks::{Context, KeyShare};
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
 use harness::Folder;
@@ -107,5 +107,5 @@ fn what_gives_a_share_away_is_not_done() {
     f.refuse_with(2, no_error);
     assert!(!f.0.join("p").exists());
     let context = Context::new(CkksParams::named("ckks_toy_12").unwrap(), true).unwrap();
-    assert!(context.load_key_share(f.0.join("s1"), Trust::insecure()).is_ok());
+    assert!(KeyShare::load(&context, f.0.join("s1"), Trust::insecure()).is_ok());
 }

@@ -7,7 +7,7 @@ use crate::ckks_keys::CkksPublicKey;
 use crate::ckks_machine::{CkksContext, Shared, brief, form_named};
 use crate::ckks_threshold::CkksKeyShare;
 use crate::keys::CkksNeeds;
-use becalm::ckks::{KeyShare, Party, PartyMessage};
+use becalm::ckks::{Agreement, KeyShare, Party, PartyMessage};
 use becalm::math::random::PublicSeed;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -40,7 +40,8 @@ impl CkksParty {
         party: usize,
     ) -> PyResult<Self> {
         let made = brief(py, &on.0, |c| {
-            c.party(&c.agreement(parties, threshold, PublicSeed(seed), &needs.0)?, party)
+            let agreement = Agreement::new(c, parties, threshold, PublicSeed(seed), &needs.0)?;
+            Party::new(c, &agreement, party)
         })?;
         Ok(CkksParty(on.0.clone(), made))
     }
@@ -48,14 +49,14 @@ impl CkksParty {
     /// Reads a party.
     #[staticmethod]
     fn load(py: Python<'_>, on: &CkksContext, path: PathBuf) -> PyResult<Self> {
-        let party = brief(py, &on.0, |c| c.load_party(&path, trust(true, None)))?;
+        let party = brief(py, &on.0, |c| Party::load(c, &path, trust(true, None)))?;
         Ok(CkksParty(on.0.clone(), party))
     }
 
     /// A party from the bytes of its file.
     #[staticmethod]
     fn from_bytes(py: Python<'_>, on: &CkksContext, file: &[u8]) -> PyResult<Self> {
-        let party = brief(py, &on.0, |c| c.party_from_bytes(file, trust(true, None)))?;
+        let party = brief(py, &on.0, |c| Party::from_bytes(c, file, trust(true, None)))?;
         Ok(CkksParty(on.0.clone(), party))
     }
 
@@ -85,7 +86,7 @@ impl CkksParty {
 
     /// Its first message.
     fn first(&self, py: Python<'_>) -> PyResult<CkksPartyMessage> {
-        let message = brief(py, &self.0, |c| c.first_message(&self.1))?;
+        let message = brief(py, &self.0, |c| self.1.first_message(c))?;
         Ok(CkksPartyMessage(self.0.clone(), message))
     }
 
@@ -96,13 +97,13 @@ impl CkksParty {
         messages: Vec<PyRef<'_, CkksPartyMessage>>,
     ) -> PyResult<CkksPartyMessage> {
         let firsts = all(&messages);
-        let message = brief(py, &self.0, |c| c.second_message(&self.1, &firsts))?;
+        let message = brief(py, &self.0, |c| self.1.second_message(c, &firsts))?;
         Ok(CkksPartyMessage(self.0.clone(), message))
     }
 
     /// The parts of its secret for all parties, where fewer than all decrypt.
     fn deal(&self, py: Python<'_>) -> PyResult<Vec<CkksKeyShare>> {
-        let parts = brief(py, &self.0, |c| c.deal(&self.1))?;
+        let parts = brief(py, &self.0, |c| self.1.deal(c))?;
         Ok(parts.into_iter().map(|part| CkksKeyShare(self.0.clone(), part)).collect())
     }
 
@@ -115,18 +116,18 @@ impl CkksParty {
     ) -> PyResult<CkksKeyShare> {
         let firsts = all(&messages);
         let dealt: Vec<&KeyShare> = dealt.iter().map(|part| &part.1).collect();
-        let share = brief(py, &self.0, |c| c.collective_share(&self.1, &firsts, &dealt))?;
+        let share = brief(py, &self.0, |c| self.1.share(c, &firsts, &dealt))?;
         Ok(CkksKeyShare(self.0.clone(), share))
     }
 
     /// Writes a file that only its owner can read.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        brief(py, &self.0, |c| c.save_party(&self.1, &path))
+        brief(py, &self.0, |c| self.1.save(c, &path))
     }
 
     /// The bytes of its file. Python wipes no memory: the caller has to guard them.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &brief(py, &self.0, |c| c.party_to_bytes(&self.1))?))
+        Ok(PyBytes::new(py, &brief(py, &self.0, |c| self.1.to_bytes(c))?))
     }
 }
 
@@ -139,7 +140,7 @@ impl CkksPartyMessage {
     /// Reads a message of at most `limit` bytes.
     #[staticmethod]
     fn load(py: Python<'_>, on: &CkksContext, path: PathBuf, limit: Option<u64>) -> PyResult<Self> {
-        let message = brief(py, &on.0, |c| c.load_message(&path, trust(true, limit)))?;
+        let message = brief(py, &on.0, |c| PartyMessage::load(c, &path, trust(true, limit)))?;
         Ok(CkksPartyMessage(on.0.clone(), message))
     }
 
@@ -151,7 +152,7 @@ impl CkksPartyMessage {
         file: &[u8],
         limit: Option<u64>,
     ) -> PyResult<Self> {
-        let message = brief(py, &on.0, |c| c.message_from_bytes(file, trust(true, limit)))?;
+        let message = brief(py, &on.0, |c| PartyMessage::from_bytes(c, file, trust(true, limit)))?;
         Ok(CkksPartyMessage(on.0.clone(), message))
     }
 
@@ -193,12 +194,12 @@ impl CkksPartyMessage {
 
     /// Writes a file.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        brief(py, &self.0, |c| c.save_message(&self.1, &path))
+        brief(py, &self.0, |c| self.1.save(c, &path))
     }
 
     /// The bytes of its file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &brief(py, &self.0, |c| c.message_to_bytes(&self.1))?))
+        Ok(PyBytes::new(py, &brief(py, &self.0, |c| self.1.to_bytes(c))?))
     }
 }
 
@@ -211,7 +212,7 @@ pub fn ckks_aggregate(
     form: &str,
 ) -> PyResult<(CkksPublicKey, CkksKeys)> {
     let (messages, form) = (all(&messages), form_named(form).map_err(raise)?);
-    let (public, keys) = brief(py, &on.0, |c| c.aggregate(&messages, form))?;
+    let (public, keys) = brief(py, &on.0, |c| PartyMessage::aggregate(c, &messages, form))?;
     let id = public.id().to_string();
     Ok((CkksPublicKey(on.0.clone(), public, id), CkksKeys(on.0.clone(), Arc::new(keys))))
 }

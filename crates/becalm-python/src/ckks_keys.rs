@@ -9,7 +9,7 @@ use crate::ckks_threshold::CkksKeyShare;
 use crate::keys::CkksNeeds;
 use becalm::cipher;
 use becalm::cipher::file::{Output, Part, replace_all};
-use becalm::ckks::Context;
+use becalm::ckks::{Context, KeyShare};
 use becalm::math::buffer::or_refused;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -145,7 +145,7 @@ impl CkksSecretKey {
         parties: usize,
         threshold: usize,
     ) -> PyResult<Vec<CkksKeyShare>> {
-        let shares = brief(py, &self.0, |c| c.split(&self.1, parties, threshold))?;
+        let shares = brief(py, &self.0, |c| KeyShare::split(c, &self.1, parties, threshold))?;
         Ok(shares.into_iter().map(|share| CkksKeyShare(self.0.clone(), share)).collect())
     }
 

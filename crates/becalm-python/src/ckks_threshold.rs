@@ -17,14 +17,14 @@ impl CkksKeyShare {
     /// Reads a share.
     #[staticmethod]
     fn load(py: Python<'_>, on: &CkksContext, path: PathBuf) -> PyResult<Self> {
-        let share = brief(py, &on.0, |c| c.load_key_share(&path, trust(true, None)))?;
+        let share = brief(py, &on.0, |c| KeyShare::load(c, &path, trust(true, None)))?;
         Ok(CkksKeyShare(on.0.clone(), share))
     }
 
     /// A share from the bytes of its file.
     #[staticmethod]
     fn from_bytes(py: Python<'_>, on: &CkksContext, file: &[u8]) -> PyResult<Self> {
-        let share = brief(py, &on.0, |c| c.key_share_from_bytes(file, trust(true, None)))?;
+        let share = brief(py, &on.0, |c| KeyShare::from_bytes(c, file, trust(true, None)))?;
         Ok(CkksKeyShare(on.0.clone(), share))
     }
 
@@ -65,7 +65,7 @@ impl CkksKeyShare {
         x: &CkksCiphertext,
         queries: u64,
     ) -> PyResult<f64> {
-        brief(py, &self.0, |c| c.bits_to_decrypt_partially(&*x.0.open()?, &self.1, queries))
+        brief(py, &self.0, |c| self.1.bits_to_decrypt_partially(c, &*x.0.open()?, queries))
     }
 
     /// This party's part of a decryption.
@@ -78,19 +78,19 @@ impl CkksKeyShare {
         queries: u64,
     ) -> PyResult<CkksPartialDecryption> {
         let part = brief(py, &self.0, |c| {
-            c.decrypt_partially(&*x.0.open()?, &self.1, &quorum, precision_bits, queries)
+            self.1.decrypt_partially(c, &*x.0.open()?, &quorum, precision_bits, queries)
         })?;
         Ok(CkksPartialDecryption(self.0.clone(), part))
     }
 
     /// Writes a file that only its owner can read.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        brief(py, &self.0, |c| c.save_key_share(&self.1, &path))
+        brief(py, &self.0, |c| self.1.save(c, &path))
     }
 
     /// The bytes of its file. Python wipes no memory: the caller has to guard them.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &brief(py, &self.0, |c| c.key_share_to_bytes(&self.1))?))
+        Ok(PyBytes::new(py, &brief(py, &self.0, |c| self.1.to_bytes(c))?))
     }
 }
 
@@ -103,7 +103,7 @@ impl CkksPartialDecryption {
     /// Reads a part of at most `limit` bytes.
     #[staticmethod]
     fn load(py: Python<'_>, on: &CkksContext, path: PathBuf, limit: Option<u64>) -> PyResult<Self> {
-        let part = brief(py, &on.0, |c| c.load_partial(&path, trust(true, limit)))?;
+        let part = brief(py, &on.0, |c| PartialDecryption::load(c, &path, trust(true, limit)))?;
         Ok(CkksPartialDecryption(on.0.clone(), part))
     }
 
@@ -115,7 +115,8 @@ impl CkksPartialDecryption {
         file: &[u8],
         limit: Option<u64>,
     ) -> PyResult<Self> {
-        let part = brief(py, &on.0, |c| c.partial_from_bytes(file, trust(true, limit)))?;
+        let part =
+            brief(py, &on.0, |c| PartialDecryption::from_bytes(c, file, trust(true, limit)))?;
         Ok(CkksPartialDecryption(on.0.clone(), part))
     }
 
@@ -139,12 +140,12 @@ impl CkksPartialDecryption {
 
     /// Writes a file.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        brief(py, &self.0, |c| c.save_partial(&self.1, &path))
+        brief(py, &self.0, |c| self.1.save(c, &path))
     }
 
     /// The bytes of its file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &brief(py, &self.0, |c| c.partial_to_bytes(&self.1))?))
+        Ok(PyBytes::new(py, &brief(py, &self.0, |c| self.1.to_bytes(c))?))
     }
 }
 
@@ -156,5 +157,5 @@ pub fn ckks_combine<'py>(
     parts: Vec<PyRef<'py, CkksPartialDecryption>>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let parts: Vec<PartialDecryption> = parts.iter().map(|part| part.1.clone()).collect();
-    bytes_of(py, &brief(py, &x.0.on, |c| c.combine(&*x.0.open()?, &parts))?)
+    bytes_of(py, &brief(py, &x.0.on, |c| PartialDecryption::combine(c, &*x.0.open()?, &parts))?)
 }

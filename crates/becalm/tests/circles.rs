@@ -150,17 +150,12 @@ const EXTENDED: &[(&str, &[&str])] = &[
     (
         "ckks::context::Context",
         &[
-            "ckks::collective",
-            "ckks::collective::answer",
-            "ckks::collective::file",
             "ckks::encode",
             "ckks::encrypt",
             "ckks::file",
             "ckks::integers",
             "ckks::keygen",
             "ckks::share",
-            "ckks::threshold",
-            "ckks::threshold::file",
             "ckks::wire",
         ],
     ),

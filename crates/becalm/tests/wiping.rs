@@ -341,7 +341,7 @@ fn messages_and_keys_of_ckks_are_wiped() {
 /// The contents of the file of a share: the part that is not drawn, packed and as residues of the first word, and two seeds. `low` is at level 0. One
 /// of two seeds in a row of pairs of 36 bytes begins at a word.
 fn of_share(context: &Context, share: &KeyShare, low: &Rlwe) -> Vec<(&'static str, Look)> {
-    let file = context.key_share_to_bytes(share).unwrap();
+    let file = share.to_bytes(context).unwrap();
     let (header, data) = harness::split(&file).unwrap();
     let tensor = |name: &str| {
         let at = |i: usize| header[name]["data_offsets"][i].as_u64().map(|x| x as usize);
@@ -379,17 +379,18 @@ fn shares_of_ckks_are_wiped() {
     let noise = [("noise", Look::Noise), ("a ternary secret", Look::NoiseAsDoubles)];
     // The first of two parties has only the part that is not drawn, the first of five has seeds too.
     for parties in [2, 5] {
-        let mut shares =
-            clean("a splitting", &noise, || context.split(&secret, parties, 2).unwrap());
+        let mut shares = clean("a splitting", &noise, || {
+            KeyShare::split(&context, &secret, parties, 2).unwrap()
+        });
         let mut looks = of_share(&context, &shares[0], &x);
         assert_eq!(looks.len(), if parties == 2 { 3 } else { 5 });
-        let file = clean("a file", &looks, || context.key_share_to_bytes(&shares[0]).unwrap());
+        let file = clean("a file", &looks, || shares[0].to_bytes(&context).unwrap());
         clean("a share that is read", &looks, || {
-            drop(context.key_share_from_bytes(&file, Trust::insecure()).unwrap())
+            drop(KeyShare::from_bytes(&context, &file, Trust::insecure()).unwrap())
         });
-        let bits = context.bits_to_decrypt_partially(&x, &shares[0], 1).unwrap();
+        let bits = shares[0].bits_to_decrypt_partially(&context, &x, 1).unwrap();
         let part = clean("a part", &looks, || {
-            context.decrypt_partially(&x, &shares[0], &[1, 2], bits, 1).unwrap()
+            shares[0].decrypt_partially(&context, &x, &[1, 2], bits, 1).unwrap()
         });
         assert_eq!(part.party(), 1);
         looks.extend(noise);

@@ -196,39 +196,39 @@ impl fmt::Debug for PartyMessage {
     }
 }
 
-impl Context {
+impl Agreement {
     /// What parties agree on: how many they are, how many of them decrypt together, a public random seed of all masks, and the keys of
     /// the server. Every party makes it of the same facts.
     ///
     /// # Errors
     /// `Unsupported` for the keys of a bootstrap: its ephemeral secret would be a sum of sparse ones, for which EvalMod has no range.
-    /// `BadInput` for parties that [`Context::split`] would refuse, levels above the user's and more than 1024 keys.
+    /// `BadInput` for parties that [`KeyShare::split`] would refuse, levels above the user's and more than 1024 keys.
     ///
     /// ```
     /// use becalm::cipher::KeyForm;
-    /// use becalm::ckks::{Context, Needs};
+    /// use becalm::ckks::{Agreement, Context, Needs, PartialDecryption, Party, PartyMessage};
     /// use becalm::math::complex::Complex;
     /// use becalm::math::random::PublicSeed;
     /// use becalm::params::CkksParams;
     ///
     /// let context = Context::new(CkksParams::named("ckks_toy_12")?, true)?;
-    /// let agreement = context.agreement(2, 2, PublicSeed::from_system()?, &Needs::default())?;
-    /// let (a, b) = (context.party(&agreement, 1)?, context.party(&agreement, 2)?);
-    /// let firsts = [context.first_message(&a)?, context.first_message(&b)?];
-    /// let seconds = [context.second_message(&a, &firsts)?, context.second_message(&b, &firsts)?];
-    /// let (public, _keys) = context.aggregate(&[firsts.clone(), seconds].concat(), KeyForm::Ready)?;
+    /// let agreement = Agreement::new(&context, 2, 2, PublicSeed::from_system()?, &Needs::default())?;
+    /// let (a, b) = (Party::new(&context, &agreement, 1)?, Party::new(&context, &agreement, 2)?);
+    /// let firsts = [a.first_message(&context)?, b.first_message(&context)?];
+    /// let seconds = [a.second_message(&context, &firsts)?, b.second_message(&context, &firsts)?];
+    /// let (public, _keys) = PartyMessage::aggregate(&context, &[firsts.clone(), seconds].concat(), KeyForm::Ready)?;
     ///
     /// let x = context.encrypt_public(&[Complex::from(0.5)], 1, &public)?;
-    /// let shares = [&a, &b].map(|party| context.collective_share(party, &firsts, &[]));
+    /// let shares = [&a, &b].map(|party| party.share(&context, &firsts, &[]));
     /// let mut parts = vec![];
     /// for share in shares {
-    ///     parts.push(context.decrypt_partially(&x, &share?, &[1, 2], -4.0, 1)?);
+    ///     parts.push(share?.decrypt_partially(&context, &x, &[1, 2], -4.0, 1)?);
     /// }
-    /// assert!((context.combine(&x, &parts)?[0] - Complex::from(0.5)).abs() < 160.0);
+    /// assert!((PartialDecryption::combine(&context, &x, &parts)?[0] - Complex::from(0.5)).abs() < 160.0);
     /// # Ok::<(), becalm::Error>(())
     /// ```
-    pub fn agreement(
-        &self,
+    pub fn new(
+        context: &Context,
         parties: usize,
         threshold: usize,
         seed: PublicSeed,
@@ -241,8 +241,8 @@ impl Context {
             let remedy = "let one party make the key and `split` it, or take levels enough for the program without a bootstrap";
             return Err(Error::unsupported(op, wanted, got, remedy));
         }
-        let keys: Vec<_> = self.keys_for(needs).into_iter().map(|((p, _), l)| (p, l)).collect();
-        let (top, highest) = (self.params().levels, keys.iter().map(|(_, l)| *l).max());
+        let keys: Vec<_> = context.keys_for(needs).into_iter().map(|((p, _), l)| (p, l)).collect();
+        let (top, highest) = (context.params().levels, keys.iter().map(|(_, l)| *l).max());
         if highest > Some(top) {
             let wanted = format!("keys for levels of at most {top}");
             let got = highest.unwrap_or_default().to_string();
@@ -253,21 +253,27 @@ impl Context {
             let (wanted, got) = (format!("at most {MOST_KEYS} keys"), keys.len().to_string());
             return Err(Error::bad_input(op, wanted, got, "name fewer rotations"));
         }
-        self.agreed(parties, threshold, seed, keys)
+        Agreement::of(context, parties, threshold, seed, keys)
     }
 
     /// An agreement on facts that were checked.
-    pub(super) fn agreed(
-        &self,
+    pub(super) fn of(
+        context: &Context,
         parties: usize,
         threshold: usize,
         seed: PublicSeed,
         keys: Vec<(Purpose, usize)>,
     ) -> Result<Agreement> {
-        let mut agreement =
-            Agreement { params: self.params().name, parties, threshold, seed, keys, id: [0; 32] };
+        let mut agreement = Agreement {
+            params: context.params().name,
+            parties,
+            threshold,
+            seed,
+            keys,
+            id: [0; 32],
+        };
         let mut hash = blake3::Hasher::new_derive_key("becalm v1 agreement on a collective key");
-        for fact in [self.row()?.into_bytes(), keys_text(&agreement.keys)?.into_bytes()] {
+        for fact in [context.row()?.into_bytes(), keys_text(&agreement.keys)?.into_bytes()] {
             hash.update(&(fact.len() as u64).to_le_bytes()).update(&fact);
         }
         hash.update(&[parties as u8, threshold as u8]).update(&seed.0);
@@ -275,40 +281,25 @@ impl Context {
         Ok(agreement)
     }
 
-    /// A party of fresh secrets.
-    ///
-    /// # Errors
-    /// `WrongParams` for an agreement on another set, `BadInput` for a number that is not in 1 to the number of parties, `Io` when the
-    /// system has no randomness.
-    pub fn party(&self, agreement: &Agreement, party: usize) -> Result<Party> {
-        let op = "make a party";
-        self.check_set(op, agreement.params)?;
-        if !(1..=agreement.parties).contains(&party) {
-            let wanted = format!("a number from 1 to {}", agreement.parties);
-            let remedy = "agree on a number for each party";
-            return Err(Error::bad_input(op, wanted, party.to_string(), remedy));
-        }
-        Ok(Party { agreement: agreement.clone(), party, seed: SecretSeed::from_system()? })
-    }
-
     /// The rows of a message of a round.
-    pub(super) fn rows(&self, agreement: &Agreement, round: usize) -> Vec<Row> {
+    pub(super) fn rows(&self, context: &Context, round: usize) -> Vec<Row> {
         let mut rows = vec![];
         if round == 1 {
-            let words = self.words_of(self.params().levels, 0);
+            let words = context.words_of(context.params().levels, 0);
             rows.push(Row { key: None, digit: 0, part: 0, special: 0, words, own: 0..0, at: 0 });
         }
-        for (purpose, level) in &agreement.keys {
+        for (purpose, level) in &self.keys {
             let parts: &[u8] = match (purpose, round) {
                 (Purpose::Multiply, 1) => &[0, 1],
                 (Purpose::Multiply, _) => &[2],
                 (_, 1) => &[0],
                 _ => &[],
             };
-            let (_, special) = self.key_shape(*purpose, *level);
-            for (digit, own) in self.digits(*level).into_iter().enumerate() {
+            let (_, special) = context.key_shape(*purpose, *level);
+            for (digit, own) in context.digits(*level).into_iter().enumerate() {
                 for part in parts {
-                    let (key, words) = (Some((*purpose, *level)), self.words_of(*level, special));
+                    let (key, words) =
+                        (Some((*purpose, *level)), context.words_of(*level, special));
                     let own = own.clone();
                     rows.push(Row { key, digit, part: *part, special, words, own, at: 0 });
                 }
@@ -317,75 +308,75 @@ impl Context {
         let mut at = 0;
         for row in &mut rows {
             row.at = at;
-            at += self.bytes_of_words(&row.words);
+            at += bytes_of_words(context, &row.words);
         }
         rows
     }
+}
 
-    pub(super) fn bytes_of_words(&self, words: &[usize]) -> usize {
-        words.iter().map(|i| self.limb_bytes(*i)).sum()
-    }
-
-    /// Limbs of a row, each made from its number and word, packed.
-    fn packed_row(
-        &self,
-        row: &Row,
-        make: impl Fn(usize, usize, &mut [f64]) -> Result<()> + Sync,
-    ) -> Result<Vec<u8>> {
-        let limb = |(i, word): (usize, &usize)| {
-            let mut x = Zeroizing::new(vec![0.0; self.params().degree()]);
-            make(i, *word, &mut x)?;
-            Ok(self.ring().packed(*word, &x))
-        };
-        Ok(row.words.par_iter().enumerate().map(limb).collect::<Result<Vec<_>>>()?.concat())
+impl Party {
+    /// A party of fresh secrets.
+    ///
+    /// # Errors
+    /// `WrongParams` for an agreement on another set, `BadInput` for a number that is not in 1 to the number of parties, `Io` when the
+    /// system has no randomness.
+    pub fn new(context: &Context, agreement: &Agreement, party: usize) -> Result<Party> {
+        let op = "make a party";
+        context.check_set(op, agreement.params)?;
+        if !(1..=agreement.parties).contains(&party) {
+            let wanted = format!("a number from 1 to {}", agreement.parties);
+            let remedy = "agree on a number for each party";
+            return Err(Error::bad_input(op, wanted, party.to_string(), remedy));
+        }
+        Ok(Party { agreement: agreement.clone(), party, seed: SecretSeed::from_system()? })
     }
 
     /// The values of a party's secret modulo all words.
-    fn party_limbs(&self, party: &Party) -> Zeroizing<Vec<f64>> {
-        let s = Zeroizing::new(self.ternary(&party.derived("secret", &[]), None));
-        self.secret_limbs(&s, &(0..self.all_words()).collect::<Vec<_>>())
+    fn limbs(&self, context: &Context) -> Zeroizing<Vec<f64>> {
+        let s = Zeroizing::new(context.ternary(&self.derived("secret", &[]), None));
+        context.secret_limbs(&s, &(0..context.all_words()).collect::<Vec<_>>())
     }
 
     /// The sum of the secrets of parties, which nobody has outside of tests.
     #[cfg(test)]
     pub(crate) fn summed_secret(
-        &self,
+        context: &Context,
         parties: &[Party],
         id: KeyId,
     ) -> crate::cipher::CkksSecretKey {
-        let mut sum = vec![0.0; self.params().degree()];
+        let mut sum = vec![0.0; context.params().degree()];
         for party in parties {
-            let own = self.ternary(&party.derived("secret", &[]), None);
+            let own = context.ternary(&party.derived("secret", &[]), None);
             sum.iter_mut().zip(own).for_each(|(x, y)| *x += y);
         }
-        crate::cipher::CkksSecretKey::new(self.params().name, id, sum)
+        crate::cipher::CkksSecretKey::new(context.params().name, id, sum)
     }
 
     /// u_i of a digit, modulo the words of its rows.
-    fn ephemeral(&self, party: &Party, row: &Row) -> Zeroizing<Vec<f64>> {
+    fn ephemeral(&self, context: &Context, row: &Row) -> Zeroizing<Vec<f64>> {
         let u = Zeroizing::new(
-            self.ternary(&party.derived("ephemeral", &[&label(row.key, row.digit, 0)]), None),
+            context.ternary(&self.derived("ephemeral", &[&label(row.key, row.digit, 0)]), None),
         );
-        self.secret_limbs(&u, &row.words)
+        context.secret_limbs(&u, &row.words)
     }
 
     /// Fresh noise of a row, and of the messages that it answers.
-    fn row_noise(&self, party: &Party, row: &Row, answers: &[u8]) -> Zeroizing<Vec<f64>> {
-        let seed = party.derived("noise", &[&label(row.key, row.digit, row.part), answers]);
-        self.noise(&mut NoiseStream::new(&seed, Domain::Evaluation, 0))
+    fn noise(&self, context: &Context, row: &Row, answers: &[u8]) -> Zeroizing<Vec<f64>> {
+        let seed = self.derived("noise", &[&label(row.key, row.digit, row.part), answers]);
+        context.noise(&mut NoiseStream::new(&seed, Domain::Evaluation, 0))
     }
 
     /// e − a·`to`, and in the digit's words + P·s.
-    fn first_row(&self, party: &Party, row: &Row, s: &[f64], image: &[f64]) -> Result<Vec<u8>> {
-        let (ring, n) = (self.ring(), self.params().degree());
-        let noise = self.row_noise(party, row, &[]);
+    fn first_row(&self, context: &Context, row: &Row, s: &[f64], image: &[f64]) -> Result<Vec<u8>> {
+        let (ring, n) = (context.ring(), context.params().degree());
+        let noise = self.noise(context, row, &[]);
         let multiply = matches!(row.key, Some((Purpose::Multiply, _)));
-        let mask = party.agreement.mask(row.key, !multiply);
-        let ephemeral = (multiply && row.part == 0).then(|| self.ephemeral(party, row));
+        let mask = self.agreement.mask(row.key, !multiply);
+        let ephemeral = (multiply && row.part == 0).then(|| self.ephemeral(context, row));
         let hidden = if multiply && row.part == 1 { 0..0 } else { row.own.clone() };
-        self.packed_row(row, |i, word, x| {
+        row.packed(context, |i, word, x| {
             let mut a = vec![0.0; n];
-            self.uniform(self.mask_stream(&mask, row.digit, word), word, &mut a);
+            context.uniform(context.mask_stream(&mask, row.digit, word), word, &mut a);
             x.copy_from_slice(noise.as_slice());
             ring.forward(word, x);
             let to = match &ephemeral {
@@ -394,7 +385,7 @@ impl Context {
             };
             ring.mul_sub(word, x, &a, to);
             if hidden.contains(&i) {
-                let p = centred(self.special_product(row.special, word), ring.word(word).p);
+                let p = centred(context.special_product(row.special, word), ring.word(word).p);
                 ring.scale_add(word, x, &s[word * n..][..n], p);
             }
             Ok(())
@@ -405,12 +396,12 @@ impl Context {
     ///
     /// # Errors
     /// `WrongParams` for a party of another set, `Memory` where the message does not fit.
-    pub fn first_message(&self, party: &Party) -> Result<PartyMessage> {
+    pub fn first_message(&self, context: &Context) -> Result<PartyMessage> {
         let op = "tell the first message";
-        self.check_set(op, party.agreement.params)?;
-        let rows = self.rows(&party.agreement, 1);
+        context.check_set(op, self.agreement.params)?;
+        let rows = self.agreement.rows(context, 1);
         or_refused(op, || {
-            let s = self.party_limbs(party);
+            let s = self.limbs(context);
             let mut image = s.clone();
             let mut residues = vec![];
             let mut of = None;
@@ -418,16 +409,36 @@ impl Context {
                 if row.key != of {
                     of = row.key;
                     image = match row.key {
-                        Some((Purpose::Galois(g), _)) => self.image(&s, g as usize),
+                        Some((Purpose::Galois(g), _)) => context.image(&s, g as usize),
                         _ => s.clone(),
                     };
                 }
-                residues.extend(self.first_row(party, row, &s, &image)?);
+                residues.extend(self.first_row(context, row, &s, &image)?);
             }
-            let (agreement, party) = (party.agreement.clone(), party.party);
+            let (agreement, party) = (self.agreement.clone(), self.party);
             Ok(PartyMessage { agreement, party, answers: None, residues: Arc::new(residues) })
         })
     }
+}
+
+impl Row {
+    /// Limbs of a row, each made from its number and word, packed.
+    fn packed(
+        &self,
+        context: &Context,
+        make: impl Fn(usize, usize, &mut [f64]) -> Result<()> + Sync,
+    ) -> Result<Vec<u8>> {
+        let limb = |(i, word): (usize, &usize)| {
+            let mut x = Zeroizing::new(vec![0.0; context.params().degree()]);
+            make(i, *word, &mut x)?;
+            Ok(context.ring().packed(*word, &x))
+        };
+        Ok(self.words.par_iter().enumerate().map(limb).collect::<Result<Vec<_>>>()?.concat())
+    }
+}
+
+pub(super) fn bytes_of_words(context: &Context, words: &[usize]) -> usize {
+    words.iter().map(|i| context.limb_bytes(*i)).sum()
 }
 
 mod answer;

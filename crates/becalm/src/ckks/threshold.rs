@@ -206,30 +206,7 @@ fn require_makers(op: &'static str, x: &Rlwe, share: &KeyShare) -> Result<()> {
     Err(Error::bad_input(op, format!("a ciphertext of {wanted}"), format!("one of {got}"), remedy))
 }
 
-impl Context {
-    /// The words of decryption at `level`.
-    ///
-    /// # Errors
-    /// `BadInput` for a level that has other words than the user's.
-    pub(super) fn shared_words(&self, op: &'static str, level: usize) -> Result<Vec<usize>> {
-        if level > self.params().top_level() || self.tier_at(level) > 0 {
-            let most = self.tier_of(0).end - 1;
-            let wanted = format!("a ciphertext at a level of at most {most}");
-            let remedy = "bring it down with `level_down`: shares know the lowest words alone";
-            return Err(Error::bad_input(op, wanted, level.to_string(), remedy));
-        }
-        let mut words = self.words_of(level, 0);
-        words.truncate(WORDS);
-        Ok(words)
-    }
-
-    /// All words that shares know.
-    pub(super) fn all_shared_words(&self) -> Vec<usize> {
-        let mut words = self.words_of(self.tier_of(0).end - 1, 0);
-        words.truncate(WORDS);
-        words
-    }
-
+impl KeyShare {
     /// Splits a secret key among `parties`, of whom any `threshold` decrypt together. Fewer learn nothing of it. Give each party its
     /// own share over a secret channel, and drop the others and the key.
     ///
@@ -238,13 +215,13 @@ impl Context {
     /// `parties`, and more than 1024 parts, of which there are as many as sets of `threshold` − 1 parties; `Io` when the system has
     /// no randomness.
     pub fn split(
-        &self,
+        context: &Context,
         secret: &CkksSecretKey,
         parties: usize,
         threshold: usize,
     ) -> Result<Vec<KeyShare>> {
         let op = "split";
-        self.check_set(op, secret.params)?;
+        context.check_set(op, secret.params)?;
         let sets = require_parts(op, parties, threshold)?;
         // A vector that grows would leave copies of seeds behind.
         let mut seeds = Vec::with_capacity(sets.len());
@@ -253,86 +230,36 @@ impl Context {
         }
         let mut split = Split([0; 16]);
         split.0.copy_from_slice(&PublicSeed::from_system()?.0[..16]);
-        let s = self.secret_values(secret, 0);
-        Ok(self.dealt(&s, &seeds, (secret.id, split), (parties, threshold)))
+        let s = context.secret_values(secret, 0);
+        Ok(dealt(context, &s, &seeds, (secret.id, split), (parties, threshold)))
     }
 
-    /// The shares of a secret of these values, of seeds for all sets A but the last one.
-    pub(super) fn dealt(
-        &self,
-        s: &[f64],
-        seeds: &[SecretSeed],
-        (key, split): (KeyId, Split),
-        (parties, threshold): (usize, usize),
-    ) -> Vec<KeyShare> {
-        let sets = parts(parties, threshold).unwrap_or_default();
-        let (last, seeded) = sets.split_last().map_or((0, &[][..]), |(last, rest)| (*last, rest));
-        let (words, n) = (self.all_shared_words(), self.params().degree());
-        let mut rest = Zeroizing::new(s[..words.len() * n].to_vec());
-        rest.par_chunks_mut(n).zip(&words).for_each(|(x, word)| {
-            let mut part = Zeroizing::new(vec![0.0; n]);
-            for seed in seeds {
-                self.draw_part(seed, *word, &mut part);
-                self.ring().sub(*word, x, &part);
-            }
-        });
-        let share = |party| {
-            let own = |set: &Set| set & bit(party) == 0;
-            let mut kept = Vec::with_capacity(seeds.len());
-            for (set, seed) in seeded.iter().zip(seeds).filter(|(set, _)| own(set)) {
-                kept.push((*set, seed.again()));
-            }
-            let last = own(&last).then(|| rest.clone());
-            let (params, budget, together, seeds) =
-                (self.params().name, Budget::default(), false, kept);
-            KeyShare {
-                params,
-                key,
-                split,
-                parties,
-                threshold,
-                party,
-                seeds,
-                last,
-                together,
-                budget,
-            }
-        };
-        (1..=parties).map(share).collect()
-    }
-
-    /// r_A modulo a word, from its seed.
-    fn draw_part(&self, seed: &SecretSeed, word: usize, out: &mut [f64]) {
-        let mut stream = NoiseStream::new(seed, Domain::KeyShare, word as u32);
-        self.ring().draw(word, |words| stream.fill_u64(words), out);
-    }
-
-    /// Bits that [`Context::decrypt_partially`] can ask for, if `queries` decryptions under the key are shared in all.
+    /// Bits that [`KeyShare::decrypt_partially`] can ask for, if `queries` decryptions under the key are shared in all.
     ///
     /// # Errors
     /// As [`Context::bits_to_share`]; `WrongParams` for a share of another set.
     pub fn bits_to_decrypt_partially(
         &self,
+        context: &Context,
         ciphertext: &Rlwe,
-        share: &KeyShare,
         queries: u64,
     ) -> Result<f64> {
         let op = "bits to decrypt partially";
-        self.check_set(op, share.params)?;
-        self.bits_of_parts(op, ciphertext, share, queries)
+        context.check_set(op, self.params)?;
+        self.bits_of_parts(context, op, ciphertext, queries)
     }
 
     fn bits_of_parts(
         &self,
+        context: &Context,
         op: &'static str,
         x: &Rlwe,
-        share: &KeyShare,
         queries: u64,
     ) -> Result<f64> {
         // Those who cannot be corrupt may each answer as often, in different quorums.
-        let answers = queries.saturating_mul((share.parties - share.threshold + 1) as u64);
-        let n = self.params().degree();
-        let bits = self.bits_shown(op, x, n, answers)?;
+        let answers = queries.saturating_mul((self.parties - self.threshold + 1) as u64);
+        let n = context.params().degree();
+        let bits = context.bits_shown(op, x, n, answers)?;
         // An error is a whole number of units, whatever is vouched for: at least one.
         let unit = (24.0 * 2.0 * n as f64 * answers as f64).sqrt() / x.scale;
         Ok(bits.min(-unit.log2() - share::STATISTICAL_BITS / 2.0))
@@ -340,7 +267,7 @@ impl Context {
 
     /// A party's part of the decryption of a ciphertext by a quorum: as many parties as the threshold says, this one among them. Its
     /// noise of standard deviation 2^-`precision_bits` a slot hides the error of the ciphertext, even from all others together. The
-    /// [combined](Context::combine) values have the noise of all parts: √t as much. Each call spends 1/`queries` of the share's
+    /// [combined](PartialDecryption::combine) values have the noise of all parts: √t as much. Each call spends 1/`queries` of the share's
     /// budget, which counts in memory; `queries` is the number of decryptions under this key that will be shared in all.
     ///
     /// **The party must know that the ciphertext is the result of the agreed computation.** A part of a chosen one gives the share
@@ -353,58 +280,58 @@ impl Context {
     /// share that has answered as often as it may; `Io` when the system has no randomness. All are decided on public facts.
     pub fn decrypt_partially(
         &self,
+        context: &Context,
         ciphertext: &Rlwe,
-        share: &KeyShare,
         quorum: &[usize],
         precision_bits: f64,
         queries: u64,
     ) -> Result<PartialDecryption> {
         let op = "decrypt partially";
-        self.check_set(op, ciphertext.params)?;
-        self.check_set(op, share.params)?;
-        self.require_key(op, ciphertext, share.key)?;
-        require_makers(op, ciphertext, share)?;
+        context.check_set(op, ciphertext.params)?;
+        context.check_set(op, self.params)?;
+        require_key(op, ciphertext, self.key)?;
+        require_makers(op, ciphertext, self)?;
         ciphertext.require_slots(op)?;
-        let quorum = share.quorum(op, quorum)?;
-        let words = self.shared_words(op, ciphertext.level)?;
+        let quorum = self.quorum(op, quorum)?;
+        let words = shared_words(context, op, ciphertext.level)?;
         share::check_precision(op, precision_bits, || {
-            self.bits_of_parts(op, ciphertext, share, queries)
+            self.bits_of_parts(context, op, ciphertext, queries)
         })?;
-        let std = self.noise_of_part(op, ciphertext, share.threshold, precision_bits)?;
+        let std = noise_of_part(context, op, ciphertext, self.threshold, precision_bits)?;
         let seed = SecretSeed::from_system()?;
-        share::spend(op, &share.budget, queries)?;
+        share::spend(op, &self.budget, queries)?;
         let residues = or_refused(op, || {
-            let mut noise = self.noise_limbs(&seed, std, &words);
-            let residues = self.part_of(ciphertext, share, quorum, &noise, &words);
+            let mut noise = noise_limbs(context, &seed, std, &words);
+            let residues = self.part_of(context, ciphertext, quorum, &noise, &words);
             noise.zeroize();
             Ok(residues)
         })?;
-        let (params, key, split, party) = (share.params, share.key, share.split, share.party);
-        let (level, of) = (ciphertext.level, self.digest(ciphertext, &words));
+        let (params, key, split, party) = (self.params, self.key, self.split, self.party);
+        let (level, of) = (ciphertext.level, digest(context, ciphertext, &words));
         Ok(PartialDecryption { params, key, split, party, quorum, level, of, residues })
     }
 
     /// c_1·Σ r_A + e, packed, over the A that are the party's matter in a quorum.
     pub(super) fn part_of(
         &self,
+        context: &Context,
         x: &Rlwe,
-        share: &KeyShare,
         quorum: Set,
         noise: &[f64],
         words: &[usize],
     ) -> Vec<u8> {
-        let (ring, n) = (self.ring(), self.params().degree());
+        let (ring, n) = (context.ring(), context.params().degree());
         // Those of the quorum before this party are all in A, and it is not.
-        let before = quorum & (bit(share.party) - 1);
+        let before = quorum & (bit(self.party) - 1);
         let mine = |set: &Set| before & !set == 0;
-        let last = parts(share.parties, share.threshold).and_then(|all| all.last().copied());
+        let last = parts(self.parties, self.threshold).and_then(|all| all.last().copied());
         // Where all decrypt, each has one r_A, and it is its matter.
-        let whole = share.parties == share.threshold;
-        let last = share.last.as_ref().filter(|_| whole || last.is_some_and(|set| mine(&set)));
+        let whole = self.parties == self.threshold;
+        let last = self.last.as_ref().filter(|_| whole || last.is_some_and(|set| mine(&set)));
         let limb = |(k, word): (usize, &usize)| {
             let [mut key, mut part] = [0; 2].map(|_| Zeroizing::new(vec![0.0; n]));
-            for (_, seed) in share.seeds.iter().filter(|(set, _)| mine(set)) {
-                self.draw_part(seed, *word, &mut part);
+            for (_, seed) in self.seeds.iter().filter(|(set, _)| mine(set)) {
+                draw_part(context, seed, *word, &mut part);
                 ring.add(*word, &mut key, &part);
             }
             if let Some(last) = last {
@@ -416,141 +343,213 @@ impl Context {
         };
         words.par_iter().enumerate().map(limb).collect::<Vec<_>>().concat()
     }
+}
 
-    /// The standard deviation of a coefficient of the noise of a part.
-    ///
-    /// # Errors
-    /// `BadInput` where the noise of all parts has no room.
-    fn noise_of_part(
-        &self,
-        op: &'static str,
-        x: &Rlwe,
-        threshold: usize,
-        bits: f64,
-    ) -> Result<f64> {
-        let unit = x.scale / (self.params().degree() as f64).sqrt();
-        let room = self.room(x.level) / (NOISE_REACH * (threshold as f64).sqrt());
-        let (std, most) = (unit * (-bits).exp2(), room.min(2f64.powi(59)));
-        if std <= most {
-            return Ok(std);
-        }
-        let wanted = format!("at least {:.1} bits", (unit / most).log2());
-        let remedy = "ask for more bits, or decrypt at a higher level";
-        Err(Error::bad_input(op, wanted, format!("{bits} bits"), remedy))
-    }
-
-    /// Gaussian noise as values modulo words, exact to the unit. Noise too large for doubles is the sum of 2^k times one and a
-    /// fine one eight times as wide as that step: as good as one of that size.
-    fn noise_limbs(&self, seed: &SecretSeed, std: f64, words: &[usize]) -> Scratch {
-        let (ring, n) = (self.ring(), self.params().degree());
-        let steps = (std.log2().ceil() as i32 - ONE_PIECE).max(0);
-        let step = 2f64.powi(steps);
-        let draw = |index: u32, std: f64| {
-            let mut e = Zeroizing::new(vec![0.0; n]);
-            let mut stream = NoiseStream::new(seed, Domain::Share, index);
-            sampling::rounded_gaussian(&mut stream, std, &mut e);
-            e
-        };
-        let mut coarse = draw(0, std / step);
-        if steps == 0 {
-            return self.limbs(&coarse, words);
-        }
-        coarse.iter_mut().for_each(|x| *x *= step);
-        let mut out = self.limbs(&coarse, words);
-        let mut fine = self.limbs(&draw(1, 8.0 * step), words);
-        for ((x, y), word) in out.chunks_mut(n).zip(fine.chunks(n)).zip(words) {
-            ring.add(*word, x, y);
-        }
-        fine.zeroize();
-        out
-    }
-
-    /// The digest of what decryption uses of a ciphertext.
-    fn digest(&self, x: &Rlwe, words: &[usize]) -> [u8; 32] {
-        let n = self.params().degree();
-        let mut digest = blake3::Hasher::new_derive_key("becalm v1 ciphertext of a part");
-        digest.update(&(x.params.len() as u64).to_le_bytes()).update(x.params.as_bytes());
-        digest.update(&x.key.0);
-        for fact in [x.level as u64, x.scale.to_bits(), x.slots as u64] {
-            digest.update(&fact.to_le_bytes());
-        }
-        for part in &x.parts {
-            for (limb, word) in part.chunks(n).zip(words) {
-                digest.update(&self.ring().packed(*word, limb));
-            }
-        }
-        *digest.finalize().as_bytes()
-    }
-
+impl PartialDecryption {
     /// The values of a ciphertext from the parts of a whole quorum, with the noise of all of them: whoever may see the parts may see
     /// the values.
     ///
     /// # Errors
     /// `WrongParams` and `WrongKey` for parts of another set or key; `BadInput` for parts of another ciphertext, splitting or
     /// quorum, and where one is missing or twice there; `BadFile` for residues that cannot be.
-    pub fn combine(&self, ciphertext: &Rlwe, parts: &[PartialDecryption]) -> Result<Vec<Complex>> {
-        let (op, n) = ("combine", self.params().degree());
-        self.check_set(op, ciphertext.params)?;
-        let words = self.shared_words(op, ciphertext.level)?;
-        self.check_parts(op, ciphertext, parts, &words)?;
-        let mut phase = self.ring().scratch(words.len() * n);
+    pub fn combine(
+        context: &Context,
+        ciphertext: &Rlwe,
+        parts: &[PartialDecryption],
+    ) -> Result<Vec<Complex>> {
+        let (op, n) = ("combine", context.params().degree());
+        context.check_set(op, ciphertext.params)?;
+        let words = shared_words(context, op, ciphertext.level)?;
+        check_parts(context, op, ciphertext, parts, &words)?;
+        let mut phase = context.ring().scratch(words.len() * n);
         phase.copy_from_slice(&ciphertext.parts[0][..words.len() * n]);
         for part in parts {
-            let part = self.unpacked(&words, &part.residues)?;
+            let part = context.unpacked(&words, &part.residues)?;
             let limbs = phase.par_chunks_mut(n).zip(part.par_chunks(n)).zip(&words);
-            limbs.for_each(|((x, y), word)| self.ring().add(*word, x, y));
+            limbs.for_each(|((x, y), word)| context.ring().add(*word, x, y));
         }
-        let integers = self.integers(&phase, ciphertext.level);
-        let mut values = self.values(integers, ciphertext.scale);
+        let integers = context.integers(&phase, ciphertext.level);
+        let mut values = context.values(integers, ciphertext.scale);
         values.truncate(ciphertext.slots);
         Ok(values)
     }
+}
 
-    /// Refuses parts that are not those of one quorum for this ciphertext.
-    fn check_parts(
-        &self,
-        op: &'static str,
-        x: &Rlwe,
-        parts: &[PartialDecryption],
-        words: &[usize],
-    ) -> Result<()> {
-        let of = self.digest(x, words);
-        let quorum = parts.first().map_or(0, |part| part.quorum);
-        for part in parts {
-            self.check_set(op, part.params)?;
-            self.require_key(op, x, part.key)?;
-            let (wanted, party) = ("parts of one decryption of this ciphertext", part.party);
-            let got = match (part.of == of, part.split == parts[0].split, part.quorum == quorum) {
-                (true, true, true) => continue,
-                (false, ..) => format!("a part of another ciphertext, of party {party}"),
-                (_, false, _) => format!("a part of another splitting, of party {party}"),
-                _ => format!("a part for another quorum, of party {party}"),
-            };
-            let remedy = "ask all parties of one quorum for parts of this ciphertext";
-            return Err(Error::bad_input(op, wanted, got, remedy));
+/// The words of decryption at `level`.
+///
+/// # Errors
+/// `BadInput` for a level that has other words than the user's.
+pub(super) fn shared_words(
+    context: &Context,
+    op: &'static str,
+    level: usize,
+) -> Result<Vec<usize>> {
+    if level > context.params().top_level() || context.tier_at(level) > 0 {
+        let most = context.tier_of(0).end - 1;
+        let wanted = format!("a ciphertext at a level of at most {most}");
+        let remedy = "bring it down with `level_down`: shares know the lowest words alone";
+        return Err(Error::bad_input(op, wanted, level.to_string(), remedy));
+    }
+    let mut words = context.words_of(level, 0);
+    words.truncate(WORDS);
+    Ok(words)
+}
+
+/// All words that shares know.
+pub(super) fn all_shared_words(context: &Context) -> Vec<usize> {
+    let mut words = context.words_of(context.tier_of(0).end - 1, 0);
+    words.truncate(WORDS);
+    words
+}
+
+/// The shares of a secret of these values, of seeds for all sets A but the last one.
+pub(super) fn dealt(
+    context: &Context,
+    s: &[f64],
+    seeds: &[SecretSeed],
+    (key, split): (KeyId, Split),
+    (parties, threshold): (usize, usize),
+) -> Vec<KeyShare> {
+    let sets = parts(parties, threshold).unwrap_or_default();
+    let (last, seeded) = sets.split_last().map_or((0, &[][..]), |(last, rest)| (*last, rest));
+    let (words, n) = (all_shared_words(context), context.params().degree());
+    let mut rest = Zeroizing::new(s[..words.len() * n].to_vec());
+    rest.par_chunks_mut(n).zip(&words).for_each(|(x, word)| {
+        let mut part = Zeroizing::new(vec![0.0; n]);
+        for seed in seeds {
+            draw_part(context, seed, *word, &mut part);
+            context.ring().sub(*word, x, &part);
         }
-        let there = parts.iter().fold(0, |set, part| set | bit(part.party));
-        if !parts.is_empty() && there == quorum && parts.len() == quorum.count_ones() as usize {
-            return Ok(());
+    });
+    let share = |party| {
+        let own = |set: &Set| set & bit(party) == 0;
+        let mut kept = Vec::with_capacity(seeds.len());
+        for (set, seed) in seeded.iter().zip(seeds).filter(|(set, _)| own(set)) {
+            kept.push((*set, seed.again()));
         }
-        let wanted = match quorum {
-            0 => "a part of each party of a quorum".to_string(),
-            _ => {
-                format!("one part of each of the parties {:?}", members(quorum).collect::<Vec<_>>())
-            }
+        let last = own(&last).then(|| rest.clone());
+        let (params, budget, together, seeds) =
+            (context.params().name, Budget::default(), false, kept);
+        KeyShare { params, key, split, parties, threshold, party, seeds, last, together, budget }
+    };
+    (1..=parties).map(share).collect()
+}
+
+/// r_A modulo a word, from its seed.
+fn draw_part(context: &Context, seed: &SecretSeed, word: usize, out: &mut [f64]) {
+    let mut stream = NoiseStream::new(seed, Domain::KeyShare, word as u32);
+    context.ring().draw(word, |words| stream.fill_u64(words), out);
+}
+
+/// The standard deviation of a coefficient of the noise of a part.
+///
+/// # Errors
+/// `BadInput` where the noise of all parts has no room.
+fn noise_of_part(
+    context: &Context,
+    op: &'static str,
+    x: &Rlwe,
+    threshold: usize,
+    bits: f64,
+) -> Result<f64> {
+    let unit = x.scale / (context.params().degree() as f64).sqrt();
+    let room = context.room(x.level) / (NOISE_REACH * (threshold as f64).sqrt());
+    let (std, most) = (unit * (-bits).exp2(), room.min(2f64.powi(59)));
+    if std <= most {
+        return Ok(std);
+    }
+    let wanted = format!("at least {:.1} bits", (unit / most).log2());
+    let remedy = "ask for more bits, or decrypt at a higher level";
+    Err(Error::bad_input(op, wanted, format!("{bits} bits"), remedy))
+}
+
+/// Gaussian noise as values modulo words, exact to the unit. Noise too large for doubles is the sum of 2^k times one and a
+/// fine one eight times as wide as that step: as good as one of that size.
+fn noise_limbs(context: &Context, seed: &SecretSeed, std: f64, words: &[usize]) -> Scratch {
+    let (ring, n) = (context.ring(), context.params().degree());
+    let steps = (std.log2().ceil() as i32 - ONE_PIECE).max(0);
+    let step = 2f64.powi(steps);
+    let draw = |index: u32, std: f64| {
+        let mut e = Zeroizing::new(vec![0.0; n]);
+        let mut stream = NoiseStream::new(seed, Domain::Share, index);
+        sampling::rounded_gaussian(&mut stream, std, &mut e);
+        e
+    };
+    let mut coarse = draw(0, std / step);
+    if steps == 0 {
+        return context.limbs(&coarse, words);
+    }
+    coarse.iter_mut().for_each(|x| *x *= step);
+    let mut out = context.limbs(&coarse, words);
+    let mut fine = context.limbs(&draw(1, 8.0 * step), words);
+    for ((x, y), word) in out.chunks_mut(n).zip(fine.chunks(n)).zip(words) {
+        ring.add(*word, x, y);
+    }
+    fine.zeroize();
+    out
+}
+
+/// The digest of what decryption uses of a ciphertext.
+fn digest(context: &Context, x: &Rlwe, words: &[usize]) -> [u8; 32] {
+    let n = context.params().degree();
+    let mut digest = blake3::Hasher::new_derive_key("becalm v1 ciphertext of a part");
+    digest.update(&(x.params.len() as u64).to_le_bytes()).update(x.params.as_bytes());
+    digest.update(&x.key.0);
+    for fact in [x.level as u64, x.scale.to_bits(), x.slots as u64] {
+        digest.update(&fact.to_le_bytes());
+    }
+    for part in &x.parts {
+        for (limb, word) in part.chunks(n).zip(words) {
+            digest.update(&context.ring().packed(*word, limb));
+        }
+    }
+    *digest.finalize().as_bytes()
+}
+
+/// Refuses parts that are not those of one quorum for this ciphertext.
+fn check_parts(
+    context: &Context,
+    op: &'static str,
+    x: &Rlwe,
+    parts: &[PartialDecryption],
+    words: &[usize],
+) -> Result<()> {
+    let of = digest(context, x, words);
+    let quorum = parts.first().map_or(0, |part| part.quorum);
+    for part in parts {
+        context.check_set(op, part.params)?;
+        require_key(op, x, part.key)?;
+        let (wanted, party) = ("parts of one decryption of this ciphertext", part.party);
+        let got = match (part.of == of, part.split == parts[0].split, part.quorum == quorum) {
+            (true, true, true) => continue,
+            (false, ..) => format!("a part of another ciphertext, of party {party}"),
+            (_, false, _) => format!("a part of another splitting, of party {party}"),
+            _ => format!("a part for another quorum, of party {party}"),
         };
-        let all: Vec<usize> = parts.iter().map(|part| part.party).take(MOST_PARTIES).collect();
-        let got = format!("parts of {all:?}");
-        Err(Error::bad_input(op, wanted, got, "ask those whose parts are missing"))
+        let remedy = "ask all parties of one quorum for parts of this ciphertext";
+        return Err(Error::bad_input(op, wanted, got, remedy));
     }
-
-    fn require_key(&self, op: &'static str, x: &Rlwe, key: KeyId) -> Result<()> {
-        if x.key == key {
-            return Ok(());
+    let there = parts.iter().fold(0, |set, part| set | bit(part.party));
+    if !parts.is_empty() && there == quorum && parts.len() == quorum.count_ones() as usize {
+        return Ok(());
+    }
+    let wanted = match quorum {
+        0 => "a part of each party of a quorum".to_string(),
+        _ => {
+            format!("one part of each of the parties {:?}", members(quorum).collect::<Vec<_>>())
         }
-        let (wanted, got) = (format!("key {}", x.key), key.to_string());
-        Err(Error::wrong_key(op, wanted, got, "use what was made from the key of the ciphertext"))
+    };
+    let all: Vec<usize> = parts.iter().map(|part| part.party).take(MOST_PARTIES).collect();
+    let got = format!("parts of {all:?}");
+    Err(Error::bad_input(op, wanted, got, "ask those whose parts are missing"))
+}
+
+fn require_key(op: &'static str, x: &Rlwe, key: KeyId) -> Result<()> {
+    if x.key == key {
+        return Ok(());
     }
+    let (wanted, got) = (format!("key {}", x.key), key.to_string());
+    Err(Error::wrong_key(op, wanted, got, "use what was made from the key of the ciphertext"))
 }
 
 mod file;

@@ -224,14 +224,14 @@ pub fn toy_context() -> &'static Context {
 pub fn threshold_files() -> [Vec<u8>; 4] {
     let context = toy_context();
     let secret = context.secret_key().unwrap();
-    let shares = context.split(&secret, 2, 2).unwrap();
+    let shares = KeyShare::split(context, &secret, 2, 2).unwrap();
     let x = context.encrypt(&[0.5.into()], 1, &secret).unwrap();
-    let bits = context.bits_to_decrypt_partially(&x, &shares[0], 1).unwrap();
-    let part = context.decrypt_partially(&x, &shares[0], &[1, 2], bits, 1).unwrap();
+    let bits = shares[0].bits_to_decrypt_partially(context, &x, 1).unwrap();
+    let part = shares[0].decrypt_partially(context, &x, &[1, 2], bits, 1).unwrap();
     [
-        context.key_share_to_bytes(&shares[0]).unwrap().to_vec(),
-        context.key_share_to_bytes(&shares[1]).unwrap().to_vec(),
-        context.partial_to_bytes(&part).unwrap(),
+        shares[0].to_bytes(context).unwrap().to_vec(),
+        shares[1].to_bytes(context).unwrap().to_vec(),
+        part.to_bytes(context).unwrap(),
         context.ciphertext_to_bytes(&x).unwrap(),
     ]
 }
@@ -240,8 +240,8 @@ pub fn threshold_files() -> [Vec<u8>; 4] {
 pub fn fuzz_threshold(bytes: &[u8]) -> bool {
     let context = toy_context();
     sealed(bytes, |bytes| {
-        let share = loaded(context.key_share_from_bytes(bytes, Trust::insecure()));
-        let part = loaded(context.partial_from_bytes(bytes, Trust::insecure()));
+        let share = loaded(KeyShare::from_bytes(context, bytes, Trust::insecure()));
+        let part = loaded(PartialDecryption::from_bytes(context, bytes, Trust::insecure()));
         share.iter().for_each(use_share);
         part.iter().for_each(use_part);
         share.is_some() || part.is_some()
@@ -252,21 +252,21 @@ fn use_share(share: &KeyShare) {
     let context = toy_context();
     assert!((1..=share.parties()).contains(&share.party()) && share.shared() == 0.0);
     assert!((2..=share.parties()).contains(&share.threshold()));
-    let again = context.key_share_to_bytes(share).unwrap();
-    let second = context.key_share_from_bytes(&again, Trust::insecure()).unwrap();
-    assert_eq!(context.key_share_to_bytes(&second).unwrap(), again);
+    let again = share.to_bytes(context).unwrap();
+    let second = KeyShare::from_bytes(context, &again, Trust::insecure()).unwrap();
+    assert_eq!(second.to_bytes(context).unwrap(), again);
 }
 
 fn use_part(part: &PartialDecryption) {
     let context = toy_context();
     assert!(part.quorum().contains(&part.party()) && !format!("{part:?}").is_empty());
-    let again = context.partial_to_bytes(part).unwrap();
-    assert!(context.partial_from_bytes(&again, Trust::insecure()).unwrap() == *part);
+    let again = part.to_bytes(context).unwrap();
+    assert!(PartialDecryption::from_bytes(context, &again, Trust::insecure()).unwrap() == *part);
     // One part is no quorum, and this one may be of any ciphertext.
     static CIPHERTEXT: OnceLock<Vec<u8>> = OnceLock::new();
     let file = CIPHERTEXT.get_or_init(|| threshold_files()[3].clone());
     let x = context.ciphertext_from_bytes(file, Trust::insecure()).unwrap();
-    let combined = context.combine(&x, std::slice::from_ref(part));
+    let combined = PartialDecryption::combine(context, &x, std::slice::from_ref(part));
     assert!(combined.is_err_and(|e| ["wrong_key", "bad_input"].contains(&e.kind())));
 }
 

@@ -1,8 +1,8 @@
 //! The answers to the first messages of a collective key: second messages, shares of the secret, and the keys that all messages add up to.
 
 use super::super::Context;
-use super::super::threshold::{KeyShare, parts};
-use super::{Agreement, Party, PartyMessage, Row};
+use super::super::threshold::{KeyShare, all_shared_words, dealt, parts};
+use super::{Agreement, Party, PartyMessage, Row, bytes_of_words};
 use crate::cipher::{Budget, CkksKeys, CkksPublicKey, KeyForm, KeyId, Purpose, SwitchKey};
 use crate::math::buffer::or_refused;
 use crate::math::memory::require_memory_or;
@@ -69,50 +69,23 @@ fn of_round<'a>(
     Err(Error::bad_input(op, wanted(), got, "ask those whose messages are missing"))
 }
 
-impl Context {
-    /// The sum of a limb of several messages.
-    fn summed(
-        &self,
-        messages: &[&PartyMessage],
-        at: usize,
-        word: usize,
-        sum: &mut [f64],
-    ) -> Result<()> {
-        let mut own = vec![0.0; sum.len()];
-        let bytes = self.limb_bytes(word);
-        sum.fill(0.0);
-        for message in messages {
-            self.unpack(word, &message.residues[at..at + bytes], &mut own)?;
-            self.ring().add(word, sum, &own);
-        }
-        Ok(())
-    }
-
-    /// The sum of a row of several messages.
-    fn summed_row(&self, messages: &[&PartyMessage], row: &Row, out: &mut [f64]) -> Result<()> {
-        let limbs = out.par_chunks_mut(self.params().degree()).zip(&row.words).enumerate();
-        limbs.try_for_each(|(i, (x, word))| {
-            let at = row.at + self.bytes_of_words(&row.words[..i]);
-            self.summed(messages, at, *word, x)
-        })
-    }
-
+impl Party {
     /// All first messages, with the own one among them.
     ///
     /// # Errors
     /// `BadInput` where the own one is of other secrets, and as [`of_round`].
     fn firsts<'a>(
         &self,
+        context: &Context,
         op: &'static str,
-        party: &Party,
         messages: &'a [PartyMessage],
     ) -> Result<Vec<&'a PartyMessage>> {
-        self.check_set(op, party.agreement.params)?;
-        let firsts = of_round(op, &party.agreement, 1, messages)?;
-        let row = &self.rows(&party.agreement, 1)[0];
-        let s = self.party_limbs(party);
-        let own = or_refused(op, || self.first_row(party, row, &s, &s))?;
-        if firsts[party.party - 1].residues.starts_with(&own) {
+        context.check_set(op, self.agreement.params)?;
+        let firsts = of_round(op, &self.agreement, 1, messages)?;
+        let row = &self.agreement.rows(context, 1)[0];
+        let s = self.limbs(context);
+        let own = or_refused(op, || self.first_row(context, row, &s, &s))?;
+        if firsts[self.party - 1].residues.starts_with(&own) {
             return Ok(firsts);
         }
         let (wanted, got) = ("the first message of this party", "one of other secrets");
@@ -127,49 +100,53 @@ impl Context {
     /// # Errors
     /// `BadInput` for messages that are not one first message of each party of the agreement, or not the own one; `WrongParams` for a
     /// party of another set; `BadFile` for residues that cannot be.
-    pub fn second_message(&self, party: &Party, firsts: &[PartyMessage]) -> Result<PartyMessage> {
+    pub fn second_message(
+        &self,
+        context: &Context,
+        firsts: &[PartyMessage],
+    ) -> Result<PartyMessage> {
         let op = "tell the second message";
-        let firsts = self.firsts(op, party, firsts)?;
-        let agreement = party.agreement.clone();
+        let firsts = self.firsts(context, op, firsts)?;
+        let agreement = self.agreement.clone();
         let answers = digest(&agreement, &firsts);
-        let (before, rows) = (self.rows(&agreement, 1), self.rows(&agreement, 2));
+        let (before, rows) = (agreement.rows(context, 1), agreement.rows(context, 2));
         or_refused(op, || {
-            let s = self.party_limbs(party);
+            let s = self.limbs(context);
             let mut residues = vec![];
             for row in &rows {
                 let same = |other: &&Row| other.key == row.key && other.digit == row.digit;
                 let both: Vec<&Row> = before.iter().filter(same).collect();
-                residues.extend(self.second_row(party, row, &both, &firsts, &s, &answers)?);
+                residues.extend(self.second_row(context, row, &both, &firsts, &s, &answers)?);
             }
             let residues = Arc::new(residues);
-            Ok(PartyMessage { agreement, party: party.party, answers: Some(answers), residues })
+            Ok(PartyMessage { agreement, party: self.party, answers: Some(answers), residues })
         })
     }
 
     /// e_2 + s_i·(h − a') − u_i·k, of the sums h and k of two rows of the first messages.
     fn second_row(
         &self,
-        party: &Party,
+        context: &Context,
         row: &Row,
         before: &[&Row],
         firsts: &[&PartyMessage],
         s: &[f64],
         answers: &[u8],
     ) -> Result<Vec<u8>> {
-        let (ring, n) = (self.ring(), self.params().degree());
-        let noise = self.row_noise(party, row, answers);
-        let mask = party.agreement.mask(row.key, true);
-        let u = self.ephemeral(party, row);
-        self.packed_row(row, |i, word, x| {
+        let (ring, n) = (context.ring(), context.params().degree());
+        let noise = self.noise(context, row, answers);
+        let mask = self.agreement.mask(row.key, true);
+        let u = self.ephemeral(context, row);
+        row.packed(context, |i, word, x| {
             let [mut sum, mut a] = [0; 2].map(|_| vec![0.0; n]);
-            let at = self.bytes_of_words(&row.words[..i]);
+            let at = bytes_of_words(context, &row.words[..i]);
             x.copy_from_slice(noise.as_slice());
             ring.forward(word, x);
-            self.summed(firsts, before[0].at + at, word, &mut sum)?;
-            self.uniform(self.mask_stream(&mask, row.digit, word), word, &mut a);
+            summed(context, firsts, before[0].at + at, word, &mut sum)?;
+            context.uniform(context.mask_stream(&mask, row.digit, word), word, &mut a);
             ring.sub(word, &mut sum, &a);
             ring.mul_add(word, x, &sum, &s[word * n..][..n]);
-            self.summed(firsts, before[1].at + at, word, &mut sum)?;
+            summed(context, firsts, before[1].at + at, word, &mut sum)?;
             ring.mul_sub(word, x, &sum, &u[i * n..][..n]);
             Ok(())
         })
@@ -180,44 +157,44 @@ impl Context {
     ///
     /// # Errors
     /// `WrongParams` for a party of another set.
-    pub fn deal(&self, party: &Party) -> Result<Vec<KeyShare>> {
-        self.check_set("deal", party.agreement.params)?;
-        let Agreement { parties, threshold, .. } = party.agreement;
+    pub fn deal(&self, context: &Context) -> Result<Vec<KeyShare>> {
+        context.check_set("deal", self.agreement.params)?;
+        let Agreement { parties, threshold, .. } = self.agreement;
         if parties == threshold {
             return Ok(vec![]);
         }
         let sets = parts(parties, threshold).unwrap_or_default();
         let mut seeds: Vec<SecretSeed> = Vec::with_capacity(sets.len());
         for set in sets.iter().take(sets.len() - 1) {
-            seeds.push(party.derived("part", &[&set.to_le_bytes()]));
+            seeds.push(self.derived("part", &[&set.to_le_bytes()]));
         }
-        let s = self.party_limbs(party);
-        let ids = (party.agreement.unmade(), party.agreement.split(party.party));
-        Ok(self.dealt(&s, &seeds, ids, (parties, threshold)))
+        let s = self.limbs(context);
+        let ids = (self.agreement.unmade(), self.agreement.split(self.party));
+        Ok(dealt(context, &s, &seeds, ids, (parties, threshold)))
     }
 
-    /// A party's share of the key that the first messages make, for [`Context::decrypt_partially`]: of what all others dealt to it, where
+    /// A party's share of the key that the first messages make, for [`KeyShare::decrypt_partially`]: of what all others dealt to it, where
     /// fewer than all decrypt.
     ///
     /// # Errors
-    /// As [`Context::second_message`] for the messages. `BadInput` where a part is missing, twice there, for another party, or of
+    /// As [`Party::second_message`] for the messages. `BadInput` where a part is missing, twice there, for another party, or of
     /// another agreement.
-    pub fn collective_share(
+    pub fn share(
         &self,
-        party: &Party,
+        context: &Context,
         firsts: &[PartyMessage],
         dealt: &[&KeyShare],
     ) -> Result<KeyShare> {
         let op = "make a share";
-        let firsts = self.firsts(op, party, firsts)?;
-        let Agreement { params, parties, threshold, .. } = party.agreement;
-        let key = key_of(digest(&party.agreement, &firsts));
-        let (split, number) = (party.agreement.split(0), party.party);
-        let own = self.deal(party)?;
-        let held = self.held_parts(op, party, own.get(number - 1), dealt)?;
-        let (words, n) = (self.all_shared_words(), self.params().degree());
+        let firsts = self.firsts(context, op, firsts)?;
+        let Agreement { params, parties, threshold, .. } = self.agreement;
+        let key = key_of(digest(&self.agreement, &firsts));
+        let (split, number) = (self.agreement.split(0), self.party);
+        let own = self.deal(context)?;
+        let held = self.held_parts(op, own.get(number - 1), dealt)?;
+        let (words, n) = (all_shared_words(context), context.params().degree());
         let mut last = match parties == threshold {
-            true => Some(Zeroizing::new(self.party_limbs(party)[..words.len() * n].to_vec())),
+            true => Some(Zeroizing::new(self.limbs(context)[..words.len() * n].to_vec())),
             false => None,
         };
         // A vector that grows would leave copies of seeds behind.
@@ -227,18 +204,17 @@ impl Context {
             let Some(values) = &part.last else { continue };
             let sum = last.get_or_insert_with(|| Zeroizing::new(vec![0.0; words.len() * n]));
             for ((x, y), word) in sum.chunks_mut(n).zip(values.chunks(n)).zip(&words) {
-                self.ring().add(*word, x, y);
+                context.ring().add(*word, x, y);
             }
         }
         let (together, budget) = (true, Budget::default());
-        let party = number;
         Ok(KeyShare {
             params,
             key,
             split,
             parties,
             threshold,
-            party,
+            party: number,
             seeds,
             last,
             together,
@@ -250,11 +226,10 @@ impl Context {
     fn held_parts<'a>(
         &self,
         op: &'static str,
-        party: &Party,
         own: Option<&'a KeyShare>,
         dealt: &[&'a KeyShare],
     ) -> Result<Vec<&'a KeyShare>> {
-        let (agreement, number) = (&party.agreement, party.party);
+        let (agreement, number) = (&self.agreement, self.party);
         let Some(own) = own else {
             if dealt.is_empty() {
                 return Ok(vec![]);
@@ -293,7 +268,9 @@ impl Context {
         let (got, remedy) = (format!("none from {missing:?}"), "ask them for their parts");
         Err(Error::bad_input(op, wanted, got, remedy))
     }
+}
 
+impl PartyMessage {
     /// The keys that the messages of all parties add up to, both rounds in any order: that of encryption, and those of a server. Equal
     /// messages make equal keys.
     ///
@@ -301,7 +278,7 @@ impl Context {
     /// `BadInput` where a message is missing, twice there or of another agreement, and where second messages answer other first
     /// ones; `WrongParams` for another set; `BadFile` for residues that cannot be; `Memory` where the keys do not fit.
     pub fn aggregate(
-        &self,
+        context: &Context,
         messages: &[PartyMessage],
         form: KeyForm,
     ) -> Result<(CkksPublicKey, CkksKeys)> {
@@ -310,7 +287,7 @@ impl Context {
             let remedy = "give the messages of both rounds, of all parties";
             return Err(Error::bad_input(op, "the messages of all parties", "none", remedy));
         };
-        self.check_set(op, agreement.params)?;
+        context.check_set(op, agreement.params)?;
         let (firsts, seconds): (Vec<_>, Vec<_>) =
             messages.iter().cloned().partition(|message| message.round() == 1);
         let firsts = of_round(op, &agreement, 1, &firsts)?;
@@ -323,59 +300,91 @@ impl Context {
         }
         let id = key_of(answers);
         let planned = agreement.keys.iter().map(|(purpose, level)| ((*purpose, 0), *level));
-        let bytes = self.bytes_of_keys(&planned.collect(), form);
+        let bytes = context.bytes_of_keys(&planned.collect(), form);
         require_memory_or(op, bytes, "agree on fewer keys, or take seeded ones")?;
-        let public = or_refused(op, || self.public_of(&agreement, &firsts, id))?;
+        let public = or_refused(op, || public_of(context, &agreement, &firsts, id))?;
         let mut switches = BTreeMap::new();
         for (purpose, level) in &agreement.keys {
             let key = or_refused(op, || {
-                self.switch_of(&agreement, (*purpose, *level), &firsts, &seconds)
+                switch_of(context, &agreement, (*purpose, *level), &firsts, &seconds)
             })?;
-            switches.insert((*purpose, 0), self.held(key, form.of((*purpose, 0))));
+            switches.insert((*purpose, 0), context.held(key, form.of((*purpose, 0))));
         }
-        Ok((public, CkksKeys { params: self.params().name, id, switches }))
+        Ok((public, CkksKeys { params: context.params().name, id, switches }))
     }
+}
 
-    fn public_of(
-        &self,
-        agreement: &Agreement,
-        firsts: &[&PartyMessage],
-        id: KeyId,
-    ) -> Result<CkksPublicKey> {
-        let (n, row) = (self.params().degree(), &self.rows(agreement, 1)[0]);
-        let [mut b, mut a] = [0; 2].map(|_| self.ring().scratch(row.words.len() * n));
-        self.summed_row(firsts, row, &mut b)?;
-        let mask = agreement.mask(None, true);
-        a.par_chunks_mut(n).zip(&row.words).for_each(|(a, word)| {
-            self.uniform(self.mask_stream(&mask, 0, *word), *word, a);
-        });
-        let (params, parties) = (self.params().name, agreement.parties);
-        Ok(CkksPublicKey { params, id, parties, parts: [b, a] })
+/// The sum of a limb of several messages.
+fn summed(
+    context: &Context,
+    messages: &[&PartyMessage],
+    at: usize,
+    word: usize,
+    sum: &mut [f64],
+) -> Result<()> {
+    let mut own = vec![0.0; sum.len()];
+    let bytes = context.limb_bytes(word);
+    sum.fill(0.0);
+    for message in messages {
+        context.unpack(word, &message.residues[at..at + bytes], &mut own)?;
+        context.ring().add(word, sum, &own);
     }
+    Ok(())
+}
 
-    fn switch_of(
-        &self,
-        agreement: &Agreement,
-        key: (Purpose, usize),
-        firsts: &[&PartyMessage],
-        seconds: &[&PartyMessage],
-    ) -> Result<SwitchKey> {
-        let (purpose, level) = key;
-        let (round, messages) = match purpose {
-            Purpose::Multiply => (2, seconds),
-            _ => (1, firsts),
-        };
-        let ((count, special), n) = (self.key_shape(purpose, level), self.params().degree());
-        let mut rows = self.rows(agreement, round);
-        rows.retain(|row| row.key == Some(key));
-        let len = rows.len() * (count + special) * n;
-        let seed = agreement.mask(Some(key), true);
-        let (bodies, masks) = (Scratch::apart(len)?, Scratch::apart(len)?);
-        let mut made = SwitchKey { level, count, special, seed, bodies, masks };
-        for (row, bodies) in rows.iter().zip(made.bodies.chunks_mut((count + special) * n)) {
-            self.summed_row(messages, row, bodies)?;
-        }
-        self.draw_masks(&mut made);
-        Ok(made)
+/// The sum of a row of several messages.
+fn summed_row(
+    context: &Context,
+    messages: &[&PartyMessage],
+    row: &Row,
+    out: &mut [f64],
+) -> Result<()> {
+    let limbs = out.par_chunks_mut(context.params().degree()).zip(&row.words).enumerate();
+    limbs.try_for_each(|(i, (x, word))| {
+        let at = row.at + bytes_of_words(context, &row.words[..i]);
+        summed(context, messages, at, *word, x)
+    })
+}
+
+fn public_of(
+    context: &Context,
+    agreement: &Agreement,
+    firsts: &[&PartyMessage],
+    id: KeyId,
+) -> Result<CkksPublicKey> {
+    let (n, row) = (context.params().degree(), &agreement.rows(context, 1)[0]);
+    let [mut b, mut a] = [0; 2].map(|_| context.ring().scratch(row.words.len() * n));
+    summed_row(context, firsts, row, &mut b)?;
+    let mask = agreement.mask(None, true);
+    a.par_chunks_mut(n).zip(&row.words).for_each(|(a, word)| {
+        context.uniform(context.mask_stream(&mask, 0, *word), *word, a);
+    });
+    let (params, parties) = (context.params().name, agreement.parties);
+    Ok(CkksPublicKey { params, id, parties, parts: [b, a] })
+}
+
+fn switch_of(
+    context: &Context,
+    agreement: &Agreement,
+    key: (Purpose, usize),
+    firsts: &[&PartyMessage],
+    seconds: &[&PartyMessage],
+) -> Result<SwitchKey> {
+    let (purpose, level) = key;
+    let (round, messages) = match purpose {
+        Purpose::Multiply => (2, seconds),
+        _ => (1, firsts),
+    };
+    let ((count, special), n) = (context.key_shape(purpose, level), context.params().degree());
+    let mut rows = agreement.rows(context, round);
+    rows.retain(|row| row.key == Some(key));
+    let len = rows.len() * (count + special) * n;
+    let seed = agreement.mask(Some(key), true);
+    let (bodies, masks) = (Scratch::apart(len)?, Scratch::apart(len)?);
+    let mut made = SwitchKey { level, count, special, seed, bodies, masks };
+    for (row, bodies) in rows.iter().zip(made.bodies.chunks_mut((count + special) * n)) {
+        summed_row(context, messages, row, bodies)?;
     }
+    context.draw_masks(&mut made);
+    Ok(made)
 }

@@ -4,7 +4,7 @@ use super::super::Context;
 use super::super::file::number;
 use super::super::share::MOST_PARTIES;
 use super::super::threshold::parts;
-use super::{Agreement, MOST_KEYS, Party, PartyMessage, keys_text};
+use super::{Agreement, MOST_KEYS, Party, PartyMessage, bytes_of_words, keys_text};
 use crate::Result;
 use crate::cipher::Purpose;
 use crate::cipher::file::{
@@ -17,31 +17,31 @@ use std::path::Path;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-impl Context {
+impl Party {
     /// The file of a party, in memory, wiped when dropped.
     ///
     /// # Errors
     /// `WrongParams` for a party of another set.
-    pub fn party_to_bytes(&self, party: &Party) -> Result<Zeroizing<Vec<u8>>> {
-        Ok(Zeroizing::new(self.party_draft(party)?.to_bytes()?))
+    pub fn to_bytes(&self, context: &Context) -> Result<Zeroizing<Vec<u8>>> {
+        Ok(Zeroizing::new(self.draft(context)?.to_bytes()?))
     }
 
     /// Writes a party to a file that only its owner can read.
     ///
     /// # Errors
     /// `WrongParams` for a party of another set, `Io` when writing fails, and for another secret at `path`.
-    pub fn save_party(&self, party: &Party, path: impl AsRef<Path>) -> Result<()> {
-        self.party_draft(party)?.save(path.as_ref(), true)
+    pub fn save(&self, context: &Context, path: impl AsRef<Path>) -> Result<()> {
+        self.draft(context)?.save(path.as_ref(), true)
     }
 
     /// A party from a file in memory.
     ///
     /// # Errors
     /// `BadFile` or `WrongParams` for anything but a party of this set that becalm wrote.
-    pub fn party_from_bytes(&self, bytes: &[u8], trust: Trust) -> Result<Party> {
+    pub fn from_bytes(context: &Context, bytes: &[u8], trust: Trust) -> Result<Party> {
         require_limit(bytes.len() as u64, trust.limit)?;
         let file = Reader::open(bytes, Kind::CkksParty)?;
-        let (agreement, party) = self.party_claims(file.header())?;
+        let (agreement, party) = Party::claims(context, file.header())?;
         file.verify()?;
         let mut seed = Zeroizing::new([0; 32]);
         seed.copy_from_slice(file.bytes("secret"));
@@ -51,55 +51,57 @@ impl Context {
     /// Reads a party from a file.
     ///
     /// # Errors
-    /// As [`Context::party_from_bytes`], and `Io`.
-    pub fn load_party(&self, path: impl AsRef<Path>, trust: Trust) -> Result<Party> {
-        let check = |header: &Header| self.party_claims(header).map(drop);
+    /// As [`Party::from_bytes`], and `Io`.
+    pub fn load(context: &Context, path: impl AsRef<Path>, trust: Trust) -> Result<Party> {
+        let check = |header: &Header| Party::claims(context, header).map(drop);
         let bytes = Zeroizing::new(read_file(path.as_ref(), trust.limit, check)?);
-        self.party_from_bytes(&bytes, trust)
+        Party::from_bytes(context, &bytes, trust)
     }
 
-    fn party_draft<'a>(&self, party: &'a Party) -> Result<Draft<'a>> {
-        let draft = self.agreed_draft(Kind::CkksParty, &party.agreement, party.party)?;
-        Ok(draft.tensor("secret", &[32], Data::Bytes(party.seed.bytes())))
+    fn draft(&self, context: &Context) -> Result<Draft<'_>> {
+        let draft = self.agreement.draft(context, Kind::CkksParty, self.party)?;
+        Ok(draft.tensor("secret", &[32], Data::Bytes(self.seed.bytes())))
     }
 
-    fn party_claims(&self, header: &Header) -> Result<(Agreement, usize)> {
+    fn claims(context: &Context, header: &Header) -> Result<(Agreement, usize)> {
         header.require(Kind::CkksParty)?;
         header.expect(&[("secret", Dtype::U8, &[32])])?;
-        self.agreed_claims(header)
+        Agreement::claims(context, header)
     }
+}
 
+impl PartyMessage {
     /// The file of a message, in memory.
     ///
     /// # Errors
     /// `WrongParams` for a message of another set.
-    pub fn message_to_bytes(&self, message: &PartyMessage) -> Result<Vec<u8>> {
-        self.message_draft(message)?.to_bytes()
+    pub fn to_bytes(&self, context: &Context) -> Result<Vec<u8>> {
+        self.draft(context)?.to_bytes()
     }
 
     /// Writes a message to a file.
     ///
     /// # Errors
     /// `WrongParams` for a message of another set, `Io` when writing fails.
-    pub fn save_message(&self, message: &PartyMessage, path: impl AsRef<Path>) -> Result<()> {
-        self.message_draft(message)?.save(path.as_ref(), false)
+    pub fn save(&self, context: &Context, path: impl AsRef<Path>) -> Result<()> {
+        self.draft(context)?.save(path.as_ref(), false)
     }
 
     /// A message from a file in memory. A file cannot prove whose message it is: take it from the party.
     ///
     /// # Errors
     /// `BadFile` or `WrongParams` for anything but a message for a key of this set that becalm wrote, of at most `trust.limit` bytes.
-    pub fn message_from_bytes(&self, bytes: &[u8], trust: Trust) -> Result<PartyMessage> {
+    pub fn from_bytes(context: &Context, bytes: &[u8], trust: Trust) -> Result<PartyMessage> {
         require_limit(bytes.len() as u64, trust.limit)?;
         let file = Reader::open(bytes, Kind::CkksMessage)?;
-        let empty = self.message_claims(file.header())?;
+        let empty = PartyMessage::claims(context, file.header())?;
         file.verify()?;
         let residues = file.bytes("residues").to_vec();
-        let rows = self.rows(&empty.agreement, empty.round());
+        let rows = empty.agreement.rows(context, empty.round());
         or_refused("load", || {
             rows.par_iter().try_for_each(|row| {
-                let bytes = self.bytes_of_words(&row.words);
-                self.unpacked(&row.words, &residues[row.at..row.at + bytes]).map(drop)
+                let bytes = bytes_of_words(context, &row.words);
+                context.unpacked(&row.words, &residues[row.at..row.at + bytes]).map(drop)
             })
         })?;
         Ok(PartyMessage { residues: Arc::new(residues), ..empty })
@@ -108,17 +110,17 @@ impl Context {
     /// Reads a message from a file.
     ///
     /// # Errors
-    /// As [`Context::message_from_bytes`], and `Io`.
-    pub fn load_message(&self, path: impl AsRef<Path>, trust: Trust) -> Result<PartyMessage> {
-        let check = |header: &Header| self.message_claims(header).map(drop);
+    /// As [`PartyMessage::from_bytes`], and `Io`.
+    pub fn load(context: &Context, path: impl AsRef<Path>, trust: Trust) -> Result<PartyMessage> {
+        let check = |header: &Header| PartyMessage::claims(context, header).map(drop);
         let bytes = read_file(path.as_ref(), trust.limit, check)?;
-        self.message_from_bytes(&bytes, trust)
+        PartyMessage::from_bytes(context, &bytes, trust)
     }
 
-    pub(super) fn message_draft<'a>(&self, message: &'a PartyMessage) -> Result<Draft<'a>> {
-        let PartyMessage { agreement, party, answers, residues } = message;
-        let draft = self.agreed_draft(Kind::CkksMessage, agreement, *party)?;
-        let draft = draft.note("round", message.round().to_string());
+    pub(super) fn draft(&self, context: &Context) -> Result<Draft<'_>> {
+        let PartyMessage { agreement, party, answers, residues } = self;
+        let draft = agreement.draft(context, Kind::CkksMessage, *party)?;
+        let draft = draft.note("round", self.round().to_string());
         let draft = match answers {
             Some(answers) => draft.note("answers", hex(answers)),
             None => draft,
@@ -127,9 +129,9 @@ impl Context {
     }
 
     /// The message that a header describes, without its residues.
-    fn message_claims(&self, header: &Header) -> Result<PartyMessage> {
+    fn claims(context: &Context, header: &Header) -> Result<PartyMessage> {
         header.require(Kind::CkksMessage)?;
-        let (agreement, party) = self.agreed_claims(header)?;
+        let (agreement, party) = Agreement::claims(context, header)?;
         let round = number(header, "round", |round: &usize| (1..=2).contains(round))?;
         let answers = match (round, header.has("answers")) {
             (1, false) => None,
@@ -138,31 +140,28 @@ impl Context {
             })?),
             _ => return Err(bad("a digest of first messages in a second one alone", "another")),
         };
-        let rows = self.rows(&agreement, round);
-        let bytes: usize = rows.iter().map(|row| self.bytes_of_words(&row.words)).sum();
+        let rows = agreement.rows(context, round);
+        let bytes: usize = rows.iter().map(|row| bytes_of_words(context, &row.words)).sum();
         header.expect(&[("residues", Dtype::U8, &[bytes as u64])])?;
         Ok(PartyMessage { agreement, party, answers, residues: Arc::new(vec![]) })
     }
+}
 
+impl Agreement {
     /// A file with the facts that were agreed on, and the number of a party.
-    fn agreed_draft(
-        &self,
-        kind: Kind,
-        agreement: &Agreement,
-        party: usize,
-    ) -> Result<Draft<'static>> {
-        self.check_set("save", agreement.params)?;
-        Ok(Draft::of(kind, self.row()?)
-            .note("keys", keys_text(&agreement.keys)?)
-            .note("parties", agreement.parties.to_string())
+    fn draft(&self, context: &Context, kind: Kind, party: usize) -> Result<Draft<'static>> {
+        context.check_set("save", self.params)?;
+        Ok(Draft::of(kind, context.row()?)
+            .note("keys", keys_text(&self.keys)?)
+            .note("parties", self.parties.to_string())
             .note("party", party.to_string())
-            .note("seed", hex(&agreement.seed.0))
-            .note("threshold", agreement.threshold.to_string()))
+            .note("seed", hex(&self.seed.0))
+            .note("threshold", self.threshold.to_string()))
     }
 
     /// The agreement that a header states, and the number of the party.
-    fn agreed_claims(&self, header: &Header) -> Result<(Agreement, usize)> {
-        self.require_row(header)?;
+    fn claims(context: &Context, header: &Header) -> Result<(Agreement, usize)> {
+        context.require_row(header)?;
         let parties = number(header, "parties", |n| *n <= MOST_PARTIES)?;
         let threshold = number(header, "threshold", |t| *t <= parties)?;
         if parts(parties, threshold).is_none() {
@@ -171,29 +170,29 @@ impl Context {
         let party = number(header, "party", |p| (1..=parties).contains(p))?;
         let seed = unhex(header.entry("seed")?).map(PublicSeed);
         let seed = seed.ok_or_else(|| bad("a seed of 64 hexadecimal digits", "something else"))?;
-        let keys = self.agreed_keys(header.entry("keys")?)?;
-        Ok((self.agreed(parties, threshold, seed, keys)?, party))
+        let keys = agreed_keys(context, header.entry("keys")?)?;
+        Ok((Agreement::of(context, parties, threshold, seed, keys)?, party))
     }
+}
 
-    /// The keys of an agreement from their text: in order, each once, for levels of the user, that of products at the highest of these
-    /// among them.
-    fn agreed_keys(&self, text: &str) -> Result<Vec<(Purpose, usize)>> {
-        let (top, degree) = (self.params().levels, self.params().degree());
-        let broken = || bad("the keys of an agreement", "something else");
-        let keys: Vec<(Purpose, usize)> = serde_json::from_str(text).map_err(|_| broken())?;
-        let fits = |(purpose, level): &(Purpose, usize)| match purpose {
-            Purpose::Multiply => *level == top,
-            Purpose::Galois(g) => {
-                *level <= top && g % 2 == 1 && (3..2 * degree).contains(&(*g as usize))
-            }
-            Purpose::ToEphemeral | Purpose::FromEphemeral => false,
-        };
-        let ordered = keys.windows(2).all(|pair| pair[0].0 < pair[1].0);
-        let whole = keys.first().is_some_and(|(purpose, _)| *purpose == Purpose::Multiply);
-        let all = keys.iter().all(fits) && keys.len() <= MOST_KEYS;
-        if ordered && whole && all && keys_text(&keys)? == text {
-            return Ok(keys);
+/// The keys of an agreement from their text: in order, each once, for levels of the user, that of products at the highest of these
+/// among them.
+fn agreed_keys(context: &Context, text: &str) -> Result<Vec<(Purpose, usize)>> {
+    let (top, degree) = (context.params().levels, context.params().degree());
+    let broken = || bad("the keys of an agreement", "something else");
+    let keys: Vec<(Purpose, usize)> = serde_json::from_str(text).map_err(|_| broken())?;
+    let fits = |(purpose, level): &(Purpose, usize)| match purpose {
+        Purpose::Multiply => *level == top,
+        Purpose::Galois(g) => {
+            *level <= top && g % 2 == 1 && (3..2 * degree).contains(&(*g as usize))
         }
-        Err(broken())
+        Purpose::ToEphemeral | Purpose::FromEphemeral => false,
+    };
+    let ordered = keys.windows(2).all(|pair| pair[0].0 < pair[1].0);
+    let whole = keys.first().is_some_and(|(purpose, _)| *purpose == Purpose::Multiply);
+    let all = keys.iter().all(fits) && keys.len() <= MOST_KEYS;
+    if ordered && whole && all && keys_text(&keys)? == text {
+        return Ok(keys);
     }
+    Err(broken())
 }

@@ -4,6 +4,7 @@
 use super::*;
 use crate::cipher::file::{Draft, Trust};
 use crate::cipher::{CkksKeys, CkksPublicKey, CkksSecretKey, Held, KeyForm, Rlwe};
+use crate::ckks::threshold::shared_words;
 use crate::ckks::{KeyShare, PartialDecryption};
 use crate::math::complex::Complex;
 use crate::math::rns::{inverse, mul};
@@ -36,12 +37,13 @@ struct Made {
 }
 
 fn made(context: &Context, n: usize, t: usize) -> Made {
-    let agreement = context.agreement(n, t, SEED, &needs()).unwrap();
-    let parties: Vec<Party> = (1..=n).map(|i| context.party(&agreement, i).unwrap()).collect();
-    let firsts: Vec<_> = parties.iter().map(|p| context.first_message(p).unwrap()).collect();
+    let agreement = Agreement::new(context, n, t, SEED, &needs()).unwrap();
+    let parties: Vec<Party> =
+        (1..=n).map(|i| Party::new(context, &agreement, i).unwrap()).collect();
+    let firsts: Vec<_> = parties.iter().map(|p| p.first_message(context).unwrap()).collect();
     let seconds: Vec<_> =
-        parties.iter().map(|p| context.second_message(p, &firsts).unwrap()).collect();
-    let mut dealt: Vec<Vec<KeyShare>> = parties.iter().map(|p| context.deal(p).unwrap()).collect();
+        parties.iter().map(|p| p.second_message(context, &firsts).unwrap()).collect();
+    let mut dealt: Vec<Vec<KeyShare>> = parties.iter().map(|p| p.deal(context).unwrap()).collect();
     let mut share = |p: &Party| {
         let own = |(from, all): (usize, &mut Vec<KeyShare>)| {
             (from + 1 != p.party && !all.is_empty()).then(|| all.remove(0))
@@ -51,12 +53,12 @@ fn made(context: &Context, n: usize, t: usize) -> Made {
         if let Some(all) = dealt.get_mut(p.party - 1).filter(|all| !all.is_empty()) {
             drop(all.remove(0));
         }
-        context.collective_share(p, &firsts, &parts.iter().collect::<Vec<_>>()).unwrap()
+        p.share(context, &firsts, &parts.iter().collect::<Vec<_>>()).unwrap()
     };
     let shares = parties.iter().map(&mut share).collect();
     let both = [firsts.clone(), seconds.clone()].concat();
-    let (public, keys) = context.aggregate(&both, KeyForm::Ready).unwrap();
-    let secret = context.summed_secret(&parties, public.id());
+    let (public, keys) = PartyMessage::aggregate(context, &both, KeyForm::Ready).unwrap();
+    let secret = Party::summed_secret(context, &parties, public.id());
     Made { parties, firsts, seconds, shares, public, keys, secret }
 }
 
@@ -147,8 +149,8 @@ fn parts_of(
     shares: &[KeyShare],
     quorum: &[usize],
 ) -> (Vec<PartialDecryption>, f64) {
-    let bits = context.bits_to_decrypt_partially(x, &shares[0], 16).unwrap();
-    let part = |p: &usize| context.decrypt_partially(x, &shares[p - 1], quorum, bits, 16).unwrap();
+    let bits = shares[0].bits_to_decrypt_partially(context, x, 16).unwrap();
+    let part = |p: &usize| shares[p - 1].decrypt_partially(context, x, quorum, bits, 16).unwrap();
     (quorum.iter().map(part).collect(), bits)
 }
 
@@ -182,7 +184,7 @@ fn quorums_decrypt_what_anyone_encrypted() {
         assert!((0.8..1.0).contains(&(error / x.error())), "{error:e}, {:e}", x.error());
         for quorum in quorums(n, t) {
             let (parts, bits) = parts_of(&context, &x, &shares, &quorum);
-            let got = square(&context.combine(&x, &parts).unwrap());
+            let got = square(&PartialDecryption::combine(&context, &x, &parts).unwrap());
             let ratio = got / (-bits).exp2() / (t as f64).sqrt();
             assert!((ratio - 1.0).abs() < 0.055, "{quorum:?}: {ratio}");
         }
@@ -212,25 +214,25 @@ fn a_part_does_not_tell_the_secret_of_its_party() {
     for (parties, threshold) in [(3, 3), (3, 2)] {
         let Made { parties, shares, public, .. } = made(&context, parties, threshold);
         let x = context.encrypt_public(&message(8), 3, &public).unwrap();
-        let words = context.shared_words("test", 3).unwrap();
+        let words = shared_words(&context, "test", 3).unwrap();
         let quorum: Vec<usize> = (1..=threshold).collect();
         let share = &shares[threshold - 1];
         let set = quorum.iter().map(|p| 1 << (p - 1)).sum();
         let zeros = vec![0.0; words.len() * n];
-        let exact = context.part_of(&x, share, set, &zeros, &words);
+        let exact = share.part_of(&context, &x, set, &zeros, &words);
         // A ciphertext (0, 1) gives the key of the part itself.
         let mut one = x.clone();
         let mut ones = context.ring().scratch(words.len() * n);
         ones.fill(1.0);
         one.parts[1] = Arc::new(ones);
-        let own = context.part_of(&one, share, set, &zeros, &words);
+        let own = share.part_of(&context, &one, set, &zeros, &words);
         let mut own = context.unpacked(&words, &own).unwrap()[..n].to_vec();
         context.ring().backward(0, &mut own);
         context.ring().reduce(0, &mut own);
         let p = context.ring().word(0).p as f64;
         own.iter_mut().for_each(|x| *x -= p * (*x / p).round());
         if parties.len() == threshold {
-            let secret = context.summed_secret(&parties[threshold - 1..], public.id());
+            let secret = Party::summed_secret(&context, &parties[threshold - 1..], public.id());
             assert!(own == secret.coefficients);
         } else {
             let large = own.iter().filter(|x| x.abs() > 2f64.powi(40)).count();
@@ -252,24 +254,24 @@ fn a_part_does_not_tell_the_secret_of_its_party() {
 fn messages_follow_from_the_party_and_what_it_answers() {
     let context = toy();
     let Made { parties, firsts, seconds, .. } = made(&context, 2, 2);
-    assert!(context.first_message(&parties[0]).unwrap() == firsts[0]);
-    assert!(context.second_message(&parties[0], &firsts).unwrap() == seconds[0]);
+    assert!(parties[0].first_message(&context).unwrap() == firsts[0]);
+    assert!(parties[0].second_message(&context, &firsts).unwrap() == seconds[0]);
     let reversed: Vec<_> = firsts.iter().rev().cloned().collect();
-    assert!(context.second_message(&parties[0], &reversed).unwrap() == seconds[0]);
-    let other = context.party(&parties[0].agreement, 2).unwrap();
-    let others = [firsts[0].clone(), context.first_message(&other).unwrap()];
-    let answer = context.second_message(&parties[0], &others).unwrap();
-    let row = &context.rows(&parties[0].agreement, 2)[0];
+    assert!(parties[0].second_message(&context, &reversed).unwrap() == seconds[0]);
+    let other = Party::new(&context, &parties[0].agreement, 2).unwrap();
+    let others = [firsts[0].clone(), other.first_message(&context).unwrap()];
+    let answer = parties[0].second_message(&context, &others).unwrap();
+    let row = &parties[0].agreement.rows(&context, 2)[0];
     let [one, two] =
-        [&seconds[0], &answer].map(|m| context.row_noise(&parties[0], row, &m.answers.unwrap()));
+        [&seconds[0], &answer].map(|m| parties[0].noise(&context, row, &m.answers.unwrap()));
     assert!(*one != *two);
-    let agreement = context.agreement(2, 2, PublicSeed([4; 32]), &needs()).unwrap();
+    let agreement = Agreement::new(&context, 2, 2, PublicSeed([4; 32]), &needs()).unwrap();
     let [a, b] = [&parties[0].agreement, &agreement].map(|agreement| Party {
         agreement: agreement.clone(),
         party: 1,
         seed: parties[0].seed.again(),
     });
-    let [a, b] = [a, b].map(|party| context.summed_secret(&[party], KeyId([0; 16])));
+    let [a, b] = [a, b].map(|party| Party::summed_secret(&context, &[party], KeyId([0; 16])));
     assert!(a.coefficients != b.coefficients);
     assert!(firsts[0].digest() != firsts[1].digest());
     let says = format!("{:?} {:?}", parties[0], firsts[0]);
@@ -279,7 +281,7 @@ fn messages_follow_from_the_party_and_what_it_answers() {
 #[test]
 fn agreements_that_cannot_be_are_refused() {
     let context = toy();
-    let agree = |n, t, needs: &Needs| kind(context.agreement(n, t, SEED, needs));
+    let agree = |n, t, needs: &Needs| kind(Agreement::new(&context, n, t, SEED, needs));
     for (n, t) in [(1, 1), (3, 1), (2, 3), (33, 2), (32, 16)] {
         assert_eq!(agree(n, t, &needs()), Some("bad_input"), "{n}, {t}");
     }
@@ -288,21 +290,21 @@ fn agreements_that_cannot_be_are_refused() {
     assert_eq!(agree(2, 2, &bootstrap), Some("unsupported"));
     assert_eq!(agree(2, 2, &Needs::default().rotate([1], level)), Some("bad_input"));
     assert_eq!(agree(2, 2, &Needs::default().rotate(1..1026, 1)), Some("bad_input"));
-    let agreement = context.agreement(3, 2, SEED, &needs()).unwrap();
-    assert_eq!(agreement, context.agreement(3, 2, SEED, &needs()).unwrap());
+    let agreement = Agreement::new(&context, 3, 2, SEED, &needs()).unwrap();
+    assert_eq!(agreement, Agreement::new(&context, 3, 2, SEED, &needs()).unwrap());
     for other in [
-        context.agreement(3, 3, SEED, &needs()),
-        context.agreement(4, 2, SEED, &needs()),
-        context.agreement(3, 2, PublicSeed([4; 32]), &needs()),
-        context.agreement(3, 2, SEED, &Needs::default()),
+        Agreement::new(&context, 3, 3, SEED, &needs()),
+        Agreement::new(&context, 4, 2, SEED, &needs()),
+        Agreement::new(&context, 3, 2, PublicSeed([4; 32]), &needs()),
+        Agreement::new(&context, 3, 2, SEED, &Needs::default()),
     ] {
         assert_ne!(other.unwrap().id(), agreement.id());
     }
     for party in [0, 4, usize::MAX] {
-        assert_eq!(kind(context.party(&agreement, party)), Some("bad_input"), "{party}");
+        assert_eq!(kind(Party::new(&context, &agreement, party)), Some("bad_input"), "{party}");
     }
     let precise = Context::new(CkksParams::named("ckks_toy_precise").unwrap(), true).unwrap();
-    assert_eq!(kind(precise.party(&agreement, 1)), Some("wrong_params"));
+    assert_eq!(kind(Party::new(&precise, &agreement, 1)), Some("wrong_params"));
 }
 
 #[test]
@@ -311,14 +313,14 @@ fn messages_that_do_not_belong_together_are_refused() {
     let one = made(&context, 3, 2);
     let other = made(&context, 3, 2);
     let elsewhere = {
-        let agreement = context.agreement(3, 2, PublicSeed([9; 32]), &needs()).unwrap();
-        context.first_message(&context.party(&agreement, 2).unwrap()).unwrap()
+        let agreement = Agreement::new(&context, 3, 2, PublicSeed([9; 32]), &needs()).unwrap();
+        Party::new(&context, &agreement, 2).unwrap().first_message(&context).unwrap()
     };
     let (f, s) = (&one.firsts, &one.seconds);
     let says = |made: Result<()>| made.err().map(|e| e.detail().got.clone()).unwrap_or_default();
     let answer = |list: &[&PartyMessage]| {
         let list: Vec<_> = list.iter().map(|m| (*m).clone()).collect();
-        says(context.second_message(&one.parties[0], &list).map(drop))
+        says(one.parties[0].second_message(&context, &list).map(drop))
     };
     assert_eq!(answer(&[&f[2], &f[0], &f[1]]), "");
     assert_eq!(answer(&[]), "none of [1, 2, 3]");
@@ -329,7 +331,7 @@ fn messages_that_do_not_belong_together_are_refused() {
     assert_eq!(answer(&[&other.firsts[0], &f[1], &f[2]]), "one of other secrets");
     let sum = |list: &[&PartyMessage]| {
         let list: Vec<_> = list.iter().map(|m| (*m).clone()).collect();
-        says(context.aggregate(&list, KeyForm::Ready).map(drop))
+        says(PartyMessage::aggregate(&context, &list, KeyForm::Ready).map(drop))
     };
     assert_eq!(sum(&[&s[2], &f[0], &f[1], &s[0], &f[2], &s[1]]), "");
     assert_eq!(sum(&[]), "none");
@@ -346,15 +348,15 @@ fn parts_that_do_not_belong_together_are_refused() {
     let one = made(&context, 3, 2);
     let f = &one.firsts;
     let says = |made: Result<()>| made.err().map(|e| e.detail().got.clone()).unwrap_or_default();
-    let dealt: Vec<Vec<KeyShare>> = one.parties.iter().map(|p| context.deal(p).unwrap()).collect();
+    let dealt: Vec<Vec<KeyShare>> = one.parties.iter().map(|p| p.deal(&context).unwrap()).collect();
     let share = |parts: &[&KeyShare]| {
         let again = |part: &&KeyShare| {
-            let bytes = context.key_share_to_bytes(part).unwrap();
-            context.key_share_from_bytes(&bytes, Trust::default()).unwrap()
+            let bytes = part.to_bytes(&context).unwrap();
+            KeyShare::from_bytes(&context, &bytes, Trust::default()).unwrap()
         };
         let parts: Vec<KeyShare> = parts.iter().map(again).collect();
         let parts: Vec<&KeyShare> = parts.iter().collect();
-        says(context.collective_share(&one.parties[0], f, &parts).map(drop))
+        says(one.parties[0].share(&context, f, &parts).map(drop))
     };
     let part = |from: usize, to: usize| &dealt[from - 1][to - 1];
     assert_eq!(share(&[part(3, 1), part(2, 1)]), "");
@@ -364,12 +366,12 @@ fn parts_that_do_not_belong_together_are_refused() {
     assert_eq!(share(&[part(3, 2), part(2, 1)]), "one for party 2 from party 3");
     assert_eq!(share(&[&one.shares[0], part(2, 1)]), "one of another agreement");
     let whole = made(&context, 2, 2);
-    let got = context.collective_share(&whole.parties[0], &whole.firsts, &[&dealt[0][0]]);
+    let got = whole.parties[0].share(&context, &whole.firsts, &[&dealt[0][0]]);
     assert_eq!(says(got.map(drop)), "1 of them");
     // What was dealt decrypts nothing by itself, nor does a share of a key that an owner made.
     let x = context.encrypt_public(&message(8), 1, &one.public).unwrap();
     let ask =
-        |x: &Rlwe, share: &KeyShare| kind(context.decrypt_partially(x, share, &[1, 2], -20.0, 9));
+        |x: &Rlwe, share: &KeyShare| kind(share.decrypt_partially(&context, x, &[1, 2], -20.0, 9));
     assert_eq!(ask(&x, part(2, 1)), Some("wrong_key"));
     assert_eq!(ask(&x, &one.shares[0]), None);
     let mut lie = x.clone();
@@ -382,35 +384,35 @@ fn parties_messages_shares_and_keys_come_back_from_files() {
     let context = toy();
     let Made { parties, firsts, seconds, shares, public, .. } = made(&context, 3, 2);
     let trust = Trust::default();
-    let bytes = context.party_to_bytes(&parties[1]).unwrap();
-    let party = context.party_from_bytes(&bytes, trust).unwrap();
-    assert_eq!(*context.party_to_bytes(&party).unwrap(), *bytes);
+    let bytes = parties[1].to_bytes(&context).unwrap();
+    let party = Party::from_bytes(&context, &bytes, trust).unwrap();
+    assert_eq!(*party.to_bytes(&context).unwrap(), *bytes);
     let read = |message: &PartyMessage| {
-        let bytes = context.message_to_bytes(message).unwrap();
-        let back = context.message_from_bytes(&bytes, trust).unwrap();
+        let bytes = message.to_bytes(&context).unwrap();
+        let back = PartyMessage::from_bytes(&context, &bytes, trust).unwrap();
         assert!(back == *message && back.digest() == message.digest());
         back
     };
     let firsts: Vec<_> = firsts.iter().map(read).collect();
-    assert!(context.second_message(&party, &firsts).unwrap() == read(&seconds[1]));
+    assert!(party.second_message(&context, &firsts).unwrap() == read(&seconds[1]));
     let path = |name: &str| {
         std::env::temp_dir().join(format!("becalm-collective-{name}-{}", std::process::id()))
     };
     let (at, told) = (path("party"), path("message"));
-    context.save_party(&party, &at).unwrap();
-    context.save_message(&firsts[0], &told).unwrap();
-    assert_eq!(context.load_party(&at, trust).unwrap().party(), 2);
-    assert!(context.load_message(&told, trust).unwrap() == firsts[0]);
+    party.save(&context, &at).unwrap();
+    firsts[0].save(&context, &told).unwrap();
+    assert_eq!(Party::load(&context, &at, trust).unwrap().party(), 2);
+    assert!(PartyMessage::load(&context, &told, trust).unwrap() == firsts[0]);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
         assert_eq!(std::fs::metadata(&at).unwrap().permissions().mode() & 0o777, 0o600);
     }
-    assert_eq!(kind(context.save_message(&firsts[0], &at)), Some("io"), "a secret is there");
+    assert_eq!(kind(firsts[0].save(&context, &at)), Some("io"), "a secret is there");
     [at, told].iter().for_each(|path| std::fs::remove_file(path).unwrap());
-    let share = context.key_share_to_bytes(&shares[0]).unwrap();
-    let back = context.key_share_from_bytes(&share, trust).unwrap();
-    assert_eq!(*context.key_share_to_bytes(&back).unwrap(), *share);
+    let share = shares[0].to_bytes(&context).unwrap();
+    let back = KeyShare::from_bytes(&context, &share, trust).unwrap();
+    assert_eq!(*back.to_bytes(&context).unwrap(), *share);
     let key = context.public_key_to_bytes(&public).unwrap();
     let key = context.public_key_from_bytes(&key, trust).unwrap();
     let x = context.encrypt_public(&message(8), 1, &key).unwrap();
@@ -418,10 +420,10 @@ fn parties_messages_shares_and_keys_come_back_from_files() {
     let x = context.ciphertext_from_bytes(&x, trust).unwrap();
     assert_eq!((key.parties(), x.account.parties), (3, 3));
     let x = x.vouched(1.0, 2f64.powi(-30)).unwrap();
-    let bits = context.bits_to_decrypt_partially(&x, &back, 9).unwrap();
+    let bits = back.bits_to_decrypt_partially(&context, &x, 9).unwrap();
     let parts = [&back, &shares[2]]
-        .map(|share| context.decrypt_partially(&x, share, &[1, 3], bits, 9).unwrap());
-    let got = context.combine(&x, &parts).unwrap();
+        .map(|share| share.decrypt_partially(&context, &x, &[1, 3], bits, 9).unwrap());
+    let got = PartialDecryption::combine(&context, &x, &parts).unwrap();
     let most = 7.0 * 2f64.sqrt() * (-bits).exp2();
     let near = |(a, b): (&Complex, Complex)| (*a - b).abs() < most;
     assert!(got.iter().zip(message(8)).all(near), "{got:?}");
@@ -435,13 +437,13 @@ fn damaged_and_foreign_files_are_refused() {
     let (trust, small) = (Trust::default(), Trust { limit: 100, ..Trust::default() });
     let other = Context::new(CkksParams::named("ckks_toy_precise").unwrap(), true).unwrap();
     let mut bytes = [
-        context.party_to_bytes(&parties[0]).unwrap().to_vec(),
-        context.message_to_bytes(&firsts[0]).unwrap(),
-        context.message_to_bytes(&seconds[0]).unwrap(),
+        parties[0].to_bytes(&context).unwrap().to_vec(),
+        firsts[0].to_bytes(&context).unwrap(),
+        seconds[0].to_bytes(&context).unwrap(),
     ];
     let read = |context: &Context, i: usize, bytes: &[u8], trust| match i {
-        0 => kind(context.party_from_bytes(bytes, trust)),
-        _ => kind(context.message_from_bytes(bytes, trust)),
+        0 => kind(Party::from_bytes(context, bytes, trust)),
+        _ => kind(PartyMessage::from_bytes(context, bytes, trust)),
     };
     for (i, bytes) in bytes.iter_mut().enumerate() {
         assert_eq!(read(&context, i, bytes, trust), None);
@@ -467,7 +469,7 @@ fn forged_claims_of_messages_are_refused() {
     let Made { firsts, seconds, .. } = made(&context, 2, 2);
     let trust = Trust::default();
     let forged = |change: &dyn Fn(Draft<'_>) -> Vec<u8>| {
-        kind(context.message_from_bytes(&change(context.message_draft(&firsts[0]).unwrap()), trust))
+        kind(PartyMessage::from_bytes(&context, &change(firsts[0].draft(&context).unwrap()), trust))
     };
     let top = context.params().levels;
     for (name, value) in [
@@ -499,6 +501,6 @@ fn forged_claims_of_messages_are_refused() {
     let mut message = seconds[0].clone();
     message.residues = Arc::new(vec![0xFF; message.residues.len()]);
     let found =
-        kind(context.message_from_bytes(&context.message_to_bytes(&message).unwrap(), trust));
+        kind(PartyMessage::from_bytes(&context, &message.to_bytes(&context).unwrap(), trust));
     assert_eq!(found, Some("bad_file"), "a residue that is not below its prime");
 }

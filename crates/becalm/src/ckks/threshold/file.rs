@@ -3,7 +3,9 @@
 use super::super::Context;
 use super::super::file::number;
 use super::super::share::MOST_PARTIES;
-use super::{KeyShare, PartialDecryption, Set, Split, bit, members, parts};
+use super::{
+    KeyShare, PartialDecryption, Set, Split, all_shared_words, bit, members, parts, shared_words,
+};
 use crate::Result;
 use crate::cipher::Budget;
 use crate::cipher::file::{
@@ -19,33 +21,33 @@ const TOGETHER: &str = "together";
 /// Bytes of a seed.
 const SEED: usize = 32;
 
-impl Context {
+impl KeyShare {
     /// The file of a share, in memory, wiped when dropped.
     ///
     /// # Errors
     /// `WrongParams` for a share of another set.
-    pub fn key_share_to_bytes(&self, share: &KeyShare) -> Result<Zeroizing<Vec<u8>>> {
-        let [seeds, last] = self.share_tensors(share)?;
-        Ok(Zeroizing::new(self.share_draft(share, &seeds, &last)?.to_bytes()?))
+    pub fn to_bytes(&self, context: &Context) -> Result<Zeroizing<Vec<u8>>> {
+        let [seeds, last] = self.tensors(context)?;
+        Ok(Zeroizing::new(self.draft(context, &seeds, &last)?.to_bytes()?))
     }
 
     /// Writes a share to a file that only its owner can read.
     ///
     /// # Errors
     /// `WrongParams` for a share of another set, `Io` when writing fails, and for another secret at `path`.
-    pub fn save_key_share(&self, share: &KeyShare, path: impl AsRef<Path>) -> Result<()> {
-        let [seeds, last] = self.share_tensors(share)?;
-        self.share_draft(share, &seeds, &last)?.save(path.as_ref(), true)
+    pub fn save(&self, context: &Context, path: impl AsRef<Path>) -> Result<()> {
+        let [seeds, last] = self.tensors(context)?;
+        self.draft(context, &seeds, &last)?.save(path.as_ref(), true)
     }
 
     /// A share from a file in memory. It has spent nothing yet.
     ///
     /// # Errors
     /// `BadFile` or `WrongParams` for anything but a share of a key of this set that becalm wrote.
-    pub fn key_share_from_bytes(&self, bytes: &[u8], trust: Trust) -> Result<KeyShare> {
+    pub fn from_bytes(context: &Context, bytes: &[u8], trust: Trust) -> Result<KeyShare> {
         require_limit(bytes.len() as u64, trust.limit)?;
         let file = Reader::open(bytes, Kind::CkksKeyShare)?;
-        let (empty, sets) = self.share_claims(file.header())?;
+        let (empty, sets) = KeyShare::claims(context, file.header())?;
         file.verify()?;
         let mut seeds = Vec::with_capacity(sets.len());
         for (set, seed) in sets.iter().zip(file.bytes("seeds").as_chunks::<SEED>().0) {
@@ -53,59 +55,47 @@ impl Context {
             seeds.push((*set, SecretSeed::from_bytes(&mut seed)));
         }
         let packed = file.bytes("last");
-        let last = (!packed.is_empty()).then(|| self.last_of(packed)).transpose()?;
+        let last = (!packed.is_empty()).then(|| last_of(context, packed)).transpose()?;
         Ok(KeyShare { seeds, last, ..empty })
     }
 
     /// Reads a share from a file. It has spent nothing yet.
     ///
     /// # Errors
-    /// As [`Context::key_share_from_bytes`], and `Io`.
-    pub fn load_key_share(&self, path: impl AsRef<Path>, trust: Trust) -> Result<KeyShare> {
-        let check = |header: &Header| self.share_claims(header).map(drop);
+    /// As [`KeyShare::from_bytes`], and `Io`.
+    pub fn load(context: &Context, path: impl AsRef<Path>, trust: Trust) -> Result<KeyShare> {
+        let check = |header: &Header| KeyShare::claims(context, header).map(drop);
         let bytes = Zeroizing::new(read_file(path.as_ref(), trust.limit, check)?);
-        self.key_share_from_bytes(&bytes, trust)
-    }
-
-    /// The last r_A, not by memory of the pool, which goes back to it unwiped.
-    fn last_of(&self, packed: &[u8]) -> Result<Zeroizing<Vec<f64>>> {
-        let (words, n) = (self.all_shared_words(), self.params().degree());
-        let (mut last, mut rest) = (Zeroizing::new(vec![0.0; words.len() * n]), packed);
-        for (limb, word) in last.chunks_mut(n).zip(&words) {
-            let (own, behind) = rest.split_at(self.limb_bytes(*word));
-            self.unpack(*word, own, limb)?;
-            rest = behind;
-        }
-        Ok(last)
+        KeyShare::from_bytes(context, &bytes, trust)
     }
 
     /// The seeds, and the packed last part.
-    pub(super) fn share_tensors(&self, share: &KeyShare) -> Result<[Zeroizing<Vec<u8>>; 2]> {
-        self.check_set("save", share.params)?;
-        let (words, n) = (self.all_shared_words(), self.params().degree());
-        let mut seeds = Zeroizing::new(Vec::with_capacity(share.seeds.len() * SEED));
-        share.seeds.iter().for_each(|(_, seed)| seeds.extend_from_slice(seed.bytes()));
-        let bytes = words.iter().map(|word| self.limb_bytes(*word)).sum();
+    pub(super) fn tensors(&self, context: &Context) -> Result<[Zeroizing<Vec<u8>>; 2]> {
+        context.check_set("save", self.params)?;
+        let (words, n) = (all_shared_words(context), context.params().degree());
+        let mut seeds = Zeroizing::new(Vec::with_capacity(self.seeds.len() * SEED));
+        self.seeds.iter().for_each(|(_, seed)| seeds.extend_from_slice(seed.bytes()));
+        let bytes = words.iter().map(|word| context.limb_bytes(*word)).sum();
         let mut last = Zeroizing::new(Vec::with_capacity(bytes));
-        for (limb, word) in share.last.iter().flat_map(|x| x.chunks(n)).zip(&words) {
-            last.extend_from_slice(&Zeroizing::new(self.ring().packed(*word, limb)));
+        for (limb, word) in self.last.iter().flat_map(|x| x.chunks(n)).zip(&words) {
+            last.extend_from_slice(&Zeroizing::new(context.ring().packed(*word, limb)));
         }
         Ok([seeds, last])
     }
 
-    pub(super) fn share_draft<'a>(
+    pub(super) fn draft<'a>(
         &self,
-        share: &KeyShare,
+        context: &Context,
         seeds: &'a [u8],
         last: &'a [u8],
     ) -> Result<Draft<'a>> {
-        let draft = Draft::of(Kind::CkksKeyShare, self.row()?)
-            .note("key", hex(&share.key.0))
-            .note("split", hex(&share.split.0))
-            .note("parties", share.parties.to_string())
-            .note("threshold", share.threshold.to_string())
-            .note("party", share.party.to_string());
-        let draft = if share.together { draft.note("made", TOGETHER) } else { draft };
+        let draft = Draft::of(Kind::CkksKeyShare, context.row()?)
+            .note("key", hex(&self.key.0))
+            .note("split", hex(&self.split.0))
+            .note("parties", self.parties.to_string())
+            .note("threshold", self.threshold.to_string())
+            .note("party", self.party.to_string());
+        let draft = if self.together { draft.note("made", TOGETHER) } else { draft };
         let tensors = [("last", last), ("seeds", seeds)].into_iter();
         let held = tensors.filter(|(_, bytes)| !bytes.is_empty());
         Ok(held.fold(draft, |draft, (name, bytes)| {
@@ -114,9 +104,9 @@ impl Context {
     }
 
     /// The share that a header describes, without its parts, and the sets of its seeds.
-    fn share_claims(&self, header: &Header) -> Result<(KeyShare, Vec<Set>)> {
+    fn claims(context: &Context, header: &Header) -> Result<(KeyShare, Vec<Set>)> {
         header.require(Kind::CkksKeyShare)?;
-        self.require_row(header)?;
+        context.require_row(header)?;
         let parties = number(header, "parties", |n| *n <= MOST_PARTIES)?;
         let threshold = number(header, "threshold", |t| *t <= parties)?;
         let party = number(header, "party", |p| (1..=parties).contains(p))?;
@@ -137,13 +127,13 @@ impl Context {
             (_, true) => sets.repeat(parties),
             _ => sets,
         };
-        let bytes: usize = self.all_shared_words().iter().map(|i| self.limb_bytes(*i)).sum();
+        let bytes: usize = all_shared_words(context).iter().map(|i| context.limb_bytes(*i)).sum();
         let lengths = [("last", if has_last { bytes } else { 0 }), ("seeds", sets.len() * SEED)];
         let lengths = lengths.map(|(name, bytes)| (name, [bytes as u64]));
         let held = lengths.iter().filter(|(_, bytes)| bytes[0] > 0);
         let tensors: Vec<_> = held.map(|(name, bytes)| (*name, Dtype::U8, &bytes[..])).collect();
         header.expect(&tensors)?;
-        let (params, key, split) = (self.params().name, header.key()?, split_in(header)?);
+        let (params, key, split) = (context.params().name, header.key()?, split_in(header)?);
         let (seeds, last, budget) = (vec![], None, Budget::default());
         let empty = KeyShare {
             params,
@@ -159,77 +149,95 @@ impl Context {
         };
         Ok((empty, sets))
     }
+}
 
+impl PartialDecryption {
     /// The file of a part of a decryption, in memory.
     ///
     /// # Errors
     /// `WrongParams` for a part of another set.
-    pub fn partial_to_bytes(&self, part: &PartialDecryption) -> Result<Vec<u8>> {
-        self.partial_draft(part)?.to_bytes()
+    pub fn to_bytes(&self, context: &Context) -> Result<Vec<u8>> {
+        self.draft(context)?.to_bytes()
     }
 
     /// Writes a part of a decryption to a file.
     ///
     /// # Errors
     /// `WrongParams` for a part of another set, `Io` when writing fails.
-    pub fn save_partial(&self, part: &PartialDecryption, path: impl AsRef<Path>) -> Result<()> {
-        self.partial_draft(part)?.save(path.as_ref(), false)
+    pub fn save(&self, context: &Context, path: impl AsRef<Path>) -> Result<()> {
+        self.draft(context)?.save(path.as_ref(), false)
     }
 
     /// A part of a decryption from a file in memory. A file cannot prove whose part it is: take it from the party.
     ///
     /// # Errors
     /// `BadFile` or `WrongParams` for anything but a part of a decryption of this set that becalm wrote.
-    pub fn partial_from_bytes(&self, bytes: &[u8], trust: Trust) -> Result<PartialDecryption> {
+    pub fn from_bytes(context: &Context, bytes: &[u8], trust: Trust) -> Result<PartialDecryption> {
         require_limit(bytes.len() as u64, trust.limit)?;
         let file = Reader::open(bytes, Kind::CkksPartial)?;
-        let empty = self.partial_claims(file.header())?;
+        let empty = PartialDecryption::claims(context, file.header())?;
         file.verify()?;
         let residues = file.bytes("residues").to_vec();
-        let words = self.shared_words("load", empty.level)?;
-        or_refused("load", || self.unpacked(&words, &residues).map(drop))?;
+        let words = shared_words(context, "load", empty.level)?;
+        or_refused("load", || context.unpacked(&words, &residues).map(drop))?;
         Ok(PartialDecryption { residues, ..empty })
     }
 
     /// Reads a part of a decryption from a file.
     ///
     /// # Errors
-    /// As [`Context::partial_from_bytes`], and `Io`.
-    pub fn load_partial(&self, path: impl AsRef<Path>, trust: Trust) -> Result<PartialDecryption> {
-        let check = |header: &Header| self.partial_claims(header).map(drop);
+    /// As [`PartialDecryption::from_bytes`], and `Io`.
+    pub fn load(
+        context: &Context,
+        path: impl AsRef<Path>,
+        trust: Trust,
+    ) -> Result<PartialDecryption> {
+        let check = |header: &Header| PartialDecryption::claims(context, header).map(drop);
         let bytes = read_file(path.as_ref(), trust.limit, check)?;
-        self.partial_from_bytes(&bytes, trust)
+        PartialDecryption::from_bytes(context, &bytes, trust)
     }
 
-    pub(super) fn partial_draft<'a>(&self, part: &'a PartialDecryption) -> Result<Draft<'a>> {
-        self.check_set("save", part.params)?;
-        let length = [part.residues.len() as u64];
-        let draft = Draft::of(Kind::CkksPartial, self.row()?)
-            .note("key", hex(&part.key.0))
-            .note("split", hex(&part.split.0))
-            .note("party", part.party.to_string())
-            .note("quorum", listed(part.quorum))
-            .note("level", part.level.to_string())
-            .note("ciphertext", hex(&part.of));
-        Ok(draft.tensor("residues", &length, Data::Bytes(&part.residues)))
+    pub(super) fn draft(&self, context: &Context) -> Result<Draft<'_>> {
+        context.check_set("save", self.params)?;
+        let length = [self.residues.len() as u64];
+        let draft = Draft::of(Kind::CkksPartial, context.row()?)
+            .note("key", hex(&self.key.0))
+            .note("split", hex(&self.split.0))
+            .note("party", self.party.to_string())
+            .note("quorum", listed(self.quorum))
+            .note("level", self.level.to_string())
+            .note("ciphertext", hex(&self.of));
+        Ok(draft.tensor("residues", &length, Data::Bytes(&self.residues)))
     }
 
     /// The part that a header describes, without its residues.
-    fn partial_claims(&self, header: &Header) -> Result<PartialDecryption> {
+    fn claims(context: &Context, header: &Header) -> Result<PartialDecryption> {
         header.require(Kind::CkksPartial)?;
-        self.require_row(header)?;
-        let level = number(header, "level", |l| *l < self.tier_of(0).end)?;
+        context.require_row(header)?;
+        let level = number(header, "level", |l| *l < context.tier_of(0).end)?;
         let quorum = set_in(header.entry("quorum")?)?;
         let party = number(header, "party", |p| members(quorum).any(|member| member == *p))?;
         let of = unhex(header.entry("ciphertext")?);
         let of = of.ok_or_else(|| bad("a digest of 64 hexadecimal digits", "something else"))?;
-        let words = self.shared_words("load", level)?;
-        let bytes: usize = words.iter().map(|i| self.limb_bytes(*i)).sum();
+        let words = shared_words(context, "load", level)?;
+        let bytes: usize = words.iter().map(|i| context.limb_bytes(*i)).sum();
         header.expect(&[("residues", Dtype::U8, &[bytes as u64])])?;
-        let (params, key, split) = (self.params().name, header.key()?, split_in(header)?);
+        let (params, key, split) = (context.params().name, header.key()?, split_in(header)?);
         let residues = vec![];
         Ok(PartialDecryption { params, key, split, party, quorum, level, of, residues })
     }
+}
+
+/// The last r_A, not by memory of the pool, which goes back to it unwiped.
+fn last_of(context: &Context, packed: &[u8]) -> Result<Zeroizing<Vec<f64>>> {
+    let (words, n) = (all_shared_words(context), context.params().degree());
+    let (mut last, mut rest) = (Zeroizing::new(vec![0.0; words.len() * n]), packed);
+    for (limb, word) in last.chunks_mut(n).zip(&words) {
+        let (own, behind) = rest.split_at(context.limb_bytes(*word));
+        context.unpack(*word, own, limb)?;
+        rest = behind;
+    }
+    Ok(last)
 }
 
 fn split_in(header: &Header) -> Result<Split> {

@@ -47,8 +47,7 @@ fn all_parts(
     quorum: &[usize],
     bits: f64,
 ) -> Vec<PartialDecryption> {
-    let part =
-        |p: &usize| context.decrypt_partially(x, &shares[p - 1], quorum, bits, 1000).unwrap();
+    let part = |p: &usize| shares[p - 1].decrypt_partially(context, x, quorum, bits, 1000).unwrap();
     quorum.iter().map(part).collect()
 }
 
@@ -66,7 +65,7 @@ fn parts_are_all_sets_of_one_party_fewer() {
     }
     let (context, secret) = toy();
     for (n, t) in [(1, 1), (3, 1), (2, 3), (33, 2), (32, 16), (usize::MAX, usize::MAX)] {
-        assert_eq!(kind(context.split(&secret, n, t)), Some("bad_input"), "{n}, {t}");
+        assert_eq!(kind(KeyShare::split(&context, &secret, n, t)), Some("bad_input"), "{n}, {t}");
     }
 }
 
@@ -76,7 +75,7 @@ fn too_few_parties_miss_a_part_and_every_quorum_has_the_key() {
     let (context, secret) = toy();
     let n = context.params().degree();
     for (parties, threshold) in SIZES {
-        let shares = context.split(&secret, parties, threshold).unwrap();
+        let shares = KeyShare::split(&context, &secret, parties, threshold).unwrap();
         let all = super::parts(parties, threshold).unwrap();
         for few in sets(parties, threshold - 1) {
             let missing: Set = few.iter().map(|p| bit(*p)).sum();
@@ -85,7 +84,7 @@ fn too_few_parties_miss_a_part_and_every_quorum_has_the_key() {
             assert!(!found.contains(&missing), "{few:?}");
         }
         // A ciphertext (0, 1): its parts without noise are those of the key.
-        let words = context.all_shared_words();
+        let words = all_shared_words(&context);
         let mut x = context.encrypt(&[Complex::default()], 3, &secret).unwrap();
         let mut ones = context.ring().scratch(words.len() * n);
         ones.fill(1.0);
@@ -97,7 +96,7 @@ fn too_few_parties_miss_a_part_and_every_quorum_has_the_key() {
             let set: Set = quorum.iter().map(|p| bit(*p)).sum();
             let mut sum = zeros.clone();
             for party in &quorum {
-                let part = context.part_of(&x, &shares[party - 1], set, &zeros, &words);
+                let part = shares[party - 1].part_of(&context, &x, set, &zeros, &words);
                 let part = context.unpacked(&words, &part).unwrap();
                 for (k, word) in words.iter().enumerate() {
                     context.ring().add(*word, &mut sum[k * n..][..n], &part[k * n..][..n]);
@@ -131,13 +130,13 @@ fn every_quorum_decrypts_with_the_noise_of_its_parts() {
     let slots = context.params().slots();
     let m = message(slots);
     for (parties, threshold) in SIZES {
-        let shares = context.split(&secret, parties, threshold).unwrap();
+        let shares = KeyShare::split(&context, &secret, parties, threshold).unwrap();
         for (i, mut quorum) in sets(parties, threshold).into_iter().enumerate() {
             let level = [3, 0, 10, 1][i % 4];
             let x = context.encrypt(&m, level, &secret).unwrap();
-            let most = context.bits_to_decrypt_partially(&x, &shares[0], 1000).unwrap();
+            let most = shares[0].bits_to_decrypt_partially(&context, &x, 1000).unwrap();
             let parts = all_parts(&context, &x, &shares, &quorum, most);
-            let got = context.combine(&x, &parts).unwrap();
+            let got = PartialDecryption::combine(&context, &x, &parts).unwrap();
             let square = |(a, b): (&Complex, &Complex)| (*a - *b).abs().powi(2);
             let square = got.iter().zip(&m).map(square).sum::<f64>() / slots as f64;
             let ratio = square.sqrt() / (-most).exp2() / (threshold as f64).sqrt();
@@ -145,7 +144,7 @@ fn every_quorum_decrypts_with_the_noise_of_its_parts() {
             // The order of parties and of parts does not matter.
             quorum.reverse();
             let again = all_parts(&context, &x, &shares, &quorum, most);
-            assert_eq!(context.combine(&x, &again).unwrap().len(), slots);
+            assert_eq!(PartialDecryption::combine(&context, &x, &again).unwrap().len(), slots);
         }
     }
 }
@@ -154,10 +153,10 @@ fn every_quorum_decrypts_with_the_noise_of_its_parts() {
 #[test]
 fn bits_do_not_depend_on_the_slots() {
     let (context, secret) = toy();
-    let shares = context.split(&secret, 3, 2).unwrap();
-    let bits = |slots, share, queries| {
+    let shares = KeyShare::split(&context, &secret, 3, 2).unwrap();
+    let bits = |slots, share: &KeyShare, queries| {
         let x = context.encrypt(&message(slots), 3, &secret).unwrap();
-        context.bits_to_decrypt_partially(&x, share, queries).unwrap()
+        share.bits_to_decrypt_partially(&context, &x, queries).unwrap()
     };
     let few = bits(8, &shares[0], 1);
     assert!((few - bits(2048, &shares[0], 1)).abs() < 1e-3);
@@ -167,17 +166,19 @@ fn bits_do_not_depend_on_the_slots() {
     // Two parties may answer each query.
     assert!((alone - few - 0.5).abs() < 1e-3);
     assert!((few - bits(8, &shares[0], 16) - 2.0).abs() < 1e-9);
-    let whole = &context.split(&secret, 4, 4).unwrap()[0];
+    let whole = &KeyShare::split(&context, &secret, 4, 4).unwrap()[0];
     assert!((alone - bits(2048, whole, 1)).abs() < 1e-9, "of n of n one may");
     let x = context.encrypt(&message(8), 3, &secret).unwrap();
     let quorum = [3, 1];
-    let got = context.combine(&x, &all_parts(&context, &x, &shares, &quorum, 2.0)).unwrap();
+    let got =
+        PartialDecryption::combine(&context, &x, &all_parts(&context, &x, &shares, &quorum, 2.0))
+            .unwrap();
     let far = |(a, b): (&Complex, &Complex)| (*a - *b).abs() < 0.25 * 2f64.sqrt() * 7.0;
     assert!(got.len() == 8 && got.iter().zip(&message(8)).all(far));
     // A bound below one unit is taken as one.
     let tiny = x.clone().vouched(1.0, 2f64.powi(-200)).unwrap();
-    let most = context.bits_to_decrypt_partially(&tiny, &shares[0], 1).unwrap();
-    let std = context.noise_of_part("test", &tiny, 2, most).unwrap();
+    let most = shares[0].bits_to_decrypt_partially(&context, &tiny, 1).unwrap();
+    let std = noise_of_part(&context, "test", &tiny, 2, most).unwrap();
     assert!((17.5..18.5).contains(&std.log2()), "{}", std.log2());
 }
 
@@ -185,12 +186,12 @@ fn bits_do_not_depend_on_the_slots() {
 #[test]
 fn noise_is_as_large_as_asked_for_and_exact_to_the_unit() {
     let (context, _) = toy();
-    let (n, words) = (context.params().degree(), context.all_shared_words());
+    let (n, words) = (context.params().degree(), all_shared_words(&context));
     let p: Vec<i128> = words.iter().map(|i| i128::from(context.ring().word(*i).p)).collect();
     for log in [18.0, 29.9, 30.5, 45.0, 59.0] {
         let std = 2f64.powf(log);
         let seed = SecretSeed::from_system().unwrap();
-        let mut limbs = context.noise_limbs(&seed, std, &words);
+        let mut limbs = noise_limbs(&context, &seed, std, &words);
         for (limb, word) in limbs.chunks_mut(n).zip(&words) {
             context.ring().backward(*word, limb);
             context.ring().reduce(*word, limb);
@@ -216,14 +217,14 @@ fn noise_is_as_large_as_asked_for_and_exact_to_the_unit() {
 fn the_noise_of_each_part_has_the_stated_deviation() {
     let (context, secret) = toy();
     let n = context.params().degree();
-    let shares = context.split(&secret, 3, 2).unwrap();
+    let shares = KeyShare::split(&context, &secret, 3, 2).unwrap();
     let x = context.encrypt(&message(2048), 3, &secret).unwrap();
-    let words = context.shared_words("test", 3).unwrap();
+    let words = shared_words(&context, "test", 3).unwrap();
     for (quorum, bits) in [([1, 2], 2.0), ([1, 3], 0.0), ([2, 3], -20.0)] {
         for part in all_parts(&context, &x, &shares, &quorum, bits) {
             let zeros = vec![0.0; words.len() * n];
             let share = &shares[part.party - 1];
-            let exact = context.part_of(&x, share, part.quorum, &zeros, &words);
+            let exact = share.part_of(&context, &x, part.quorum, &zeros, &words);
             let exact = context.unpacked(&words, &exact).unwrap();
             let mut noise = context.unpacked(&words, &part.residues).unwrap();
             for (k, word) in words.iter().enumerate() {
@@ -244,16 +245,16 @@ fn the_noise_of_each_part_has_the_stated_deviation() {
 #[test]
 fn what_does_not_fit_is_refused() {
     let (context, secret) = toy();
-    let shares = context.split(&secret, 3, 2).unwrap();
+    let shares = KeyShare::split(&context, &secret, 3, 2).unwrap();
     let x = context.encrypt(&message(8), 3, &secret).unwrap();
     let ask = |x: &Rlwe, share: &KeyShare, quorum: &[usize], bits: f64, queries| {
-        kind(context.decrypt_partially(x, share, quorum, bits, queries))
+        kind(share.decrypt_partially(&context, x, quorum, bits, queries))
     };
     for quorum in [&[][..], &[1], &[1, 1], &[2, 3], &[1, 2, 3], &[0, 1], &[1, 4], &[1, usize::MAX]]
     {
         assert_eq!(ask(&x, &shares[0], quorum, 2.0, 9), Some("bad_input"), "{quorum:?}");
     }
-    let most = context.bits_to_decrypt_partially(&x, &shares[0], 9).unwrap();
+    let most = shares[0].bits_to_decrypt_partially(&context, &x, 9).unwrap();
     assert_eq!(ask(&x, &shares[0], &[1, 2], most + 0.1, 9), Some("too_noisy"));
     for bits in [f64::NAN, f64::INFINITY, 61.0, -60.0] {
         assert_eq!(ask(&x, &shares[0], &[1, 2], bits, 9), Some("bad_input"), "{bits}");
@@ -263,9 +264,9 @@ fn what_does_not_fit_is_refused() {
     let foreign = context.encrypt(&message(8), 3, &other).unwrap();
     assert_eq!(ask(&foreign, &shares[0], &[1, 2], 2.0, 9), Some("wrong_key"));
     let precise = Context::new(CkksParams::named("ckks_toy_precise").unwrap(), true).unwrap();
-    let refused = precise.decrypt_partially(&x, &shares[0], &[1, 2], 2.0, 9);
+    let refused = shares[0].decrypt_partially(&precise, &x, &[1, 2], 2.0, 9);
     assert_eq!(kind(refused), Some("wrong_params"));
-    assert_eq!(kind(precise.split(&secret, 3, 2)), Some("wrong_params"));
+    assert_eq!(kind(KeyShare::split(&precise, &secret, 3, 2)), Some("wrong_params"));
     let mut high = x.clone();
     high.level = context.params().top_level();
     assert_eq!(ask(&high, &shares[0], &[1, 2], 2.0, 9), Some("bad_input"));
@@ -283,19 +284,19 @@ fn what_does_not_fit_is_refused() {
 #[test]
 fn parts_that_do_not_belong_together_are_refused() {
     let (context, secret) = toy();
-    let [shares, others] = [0, 1].map(|_| context.split(&secret, 3, 2).unwrap());
+    let [shares, others] = [0, 1].map(|_| KeyShare::split(&context, &secret, 3, 2).unwrap());
     let key = context.secret_key().unwrap();
-    let foreign = context.split(&key, 3, 2).unwrap();
+    let foreign = KeyShare::split(&context, &key, 3, 2).unwrap();
     let x = context.encrypt(&message(8), 3, &secret).unwrap();
     let y = context.encrypt(&message(8), 3, &secret).unwrap();
     let z = context.encrypt(&message(8), 3, &key).unwrap();
     let part = |x: &Rlwe, shares: &[KeyShare], party: usize, quorum: &[usize]| {
-        context.decrypt_partially(x, &shares[party - 1], quorum, 2.0, 99).unwrap()
+        shares[party - 1].decrypt_partially(&context, x, quorum, 2.0, 99).unwrap()
     };
     let [a, b] = [1, 2].map(|p| part(&x, &shares, p, &[1, 2]));
     let combine = |parts: &[&PartialDecryption]| {
         let parts: Vec<_> = parts.iter().map(|part| (*part).clone()).collect();
-        kind(context.combine(&x, &parts))
+        kind(PartialDecryption::combine(&context, &x, &parts))
     };
     assert_eq!(combine(&[&a, &b]), None);
     assert_eq!(combine(&[&b, &a]), None);
@@ -310,11 +311,14 @@ fn parts_that_do_not_belong_together_are_refused() {
     assert_eq!(combine(&[&a, &part(&z, &foreign, 2, &[1, 2])]), Some("wrong_key"));
     let mut lower = x.clone();
     lower.level = 1;
-    let refused = context.combine(&lower, &[a.clone(), b.clone()]);
+    let refused = PartialDecryption::combine(&context, &lower, &[a.clone(), b.clone()]);
     assert_eq!(kind(refused), Some("bad_input"), "the same polynomials at another level");
     let mut scaled = x.clone();
     scaled.scale *= 2.0;
-    assert_eq!(kind(context.combine(&scaled, &[a.clone(), b])), Some("bad_input"));
+    assert_eq!(
+        kind(PartialDecryption::combine(&context, &scaled, &[a.clone(), b])),
+        Some("bad_input")
+    );
     let says = format!("{a:?}");
     assert!(says.contains("party 1 of [1, 2]") && !says.contains("residues"), "{says}");
     assert_eq!((a.party(), a.quorum(), a.key_id()), (1, vec![1, 2], secret.id()));
@@ -325,13 +329,13 @@ fn shares_and_parts_come_back_from_files() {
     let (context, secret) = toy();
     let x = context.encrypt(&message(8), 0, &secret).unwrap();
     for (parties, threshold) in SIZES {
-        let shares = context.split(&secret, parties, threshold).unwrap();
+        let shares = KeyShare::split(&context, &secret, parties, threshold).unwrap();
         let back: Vec<KeyShare> = shares
             .iter()
             .map(|share| {
-                let bytes = context.key_share_to_bytes(share).unwrap();
-                let back = context.key_share_from_bytes(&bytes, Trust::default()).unwrap();
-                assert_eq!(*context.key_share_to_bytes(&back).unwrap(), *bytes);
+                let bytes = share.to_bytes(&context).unwrap();
+                let back = KeyShare::from_bytes(&context, &bytes, Trust::default()).unwrap();
+                assert_eq!(*back.to_bytes(&context).unwrap(), *bytes);
                 assert_eq!((back.party(), back.parties()), (share.party(), parties));
                 assert_eq!((back.threshold(), back.key_id()), (threshold, secret.id()));
                 back
@@ -341,56 +345,56 @@ fn shares_and_parts_come_back_from_files() {
         // One of the quorum has the share as it was made.
         let mixed = |p: &usize| {
             let share = if *p == parties { &shares[p - 1] } else { &back[p - 1] };
-            let part = context.decrypt_partially(&x, share, &quorum, 2.0, 9).unwrap();
-            let bytes = context.partial_to_bytes(&part).unwrap();
-            let read = context.partial_from_bytes(&bytes, Trust::default()).unwrap();
+            let part = share.decrypt_partially(&context, &x, &quorum, 2.0, 9).unwrap();
+            let bytes = part.to_bytes(&context).unwrap();
+            let read = PartialDecryption::from_bytes(&context, &bytes, Trust::default()).unwrap();
             assert!(read == part);
             read
         };
         let parts: Vec<_> = quorum.iter().map(mixed).collect();
-        let got = context.combine(&x, &parts).unwrap();
+        let got = PartialDecryption::combine(&context, &x, &parts).unwrap();
         let most = 7.0 * 0.25 * (threshold as f64).sqrt();
         assert!(got.iter().zip(message(8)).all(|(a, b)| (*a - b).abs() < most), "{got:?}");
     }
-    let share = context.split(&secret, 3, 2).unwrap().remove(0);
+    let share = KeyShare::split(&context, &secret, 3, 2).unwrap().remove(0);
     let path = std::env::temp_dir().join(format!("becalm-share-{}", std::process::id()));
-    context.save_key_share(&share, &path).unwrap();
-    assert_eq!(std::fs::read(&path).unwrap(), *context.key_share_to_bytes(&share).unwrap());
+    share.save(&context, &path).unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), *share.to_bytes(&context).unwrap());
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
-    assert_eq!(context.load_key_share(&path, Trust::default()).unwrap().party(), 1);
-    let part = context.decrypt_partially(&x, &share, &[1, 2], 2.0, 9).unwrap();
+    assert_eq!(KeyShare::load(&context, &path, Trust::default()).unwrap().party(), 1);
+    let part = share.decrypt_partially(&context, &x, &[1, 2], 2.0, 9).unwrap();
     // A share is replaced by force alone.
-    assert_eq!(kind(context.save_partial(&part, &path)), Some("io"));
+    assert_eq!(kind(part.save(&context, &path)), Some("io"));
     std::fs::remove_file(&path).unwrap();
-    context.save_partial(&part, &path).unwrap();
-    assert!(context.load_partial(&path, Trust::default()).unwrap() == part);
-    assert_eq!(kind(context.load_key_share(&path, Trust::default())), Some("bad_file"));
+    part.save(&context, &path).unwrap();
+    assert!(PartialDecryption::load(&context, &path, Trust::default()).unwrap() == part);
+    assert_eq!(kind(KeyShare::load(&context, &path, Trust::default())), Some("bad_file"));
     std::fs::remove_file(&path).unwrap();
-    assert_eq!(kind(context.load_partial(&path, Trust::default())), Some("io"));
+    assert_eq!(kind(PartialDecryption::load(&context, &path, Trust::default())), Some("io"));
 }
 
 /// Every altered byte is found, and so are files of another kind, set or length.
 #[test]
 fn damaged_and_foreign_files_are_refused() {
     let (context, secret) = toy();
-    let shares = context.split(&secret, 3, 2).unwrap();
+    let shares = KeyShare::split(&context, &secret, 3, 2).unwrap();
     let x = context.encrypt(&message(8), 0, &secret).unwrap();
-    let part = context.decrypt_partially(&x, &shares[0], &[1, 2], 2.0, 9).unwrap();
+    let part = shares[0].decrypt_partially(&context, &x, &[1, 2], 2.0, 9).unwrap();
     let other = Context::new(CkksParams::named("ckks_toy_precise").unwrap(), true).unwrap();
     let small = Trust { limit: 1000, ..Trust::default() };
-    let mut share = context.key_share_to_bytes(&shares[0]).unwrap().to_vec();
-    let mut part = context.partial_to_bytes(&part).unwrap();
+    let mut share = shares[0].to_bytes(&context).unwrap().to_vec();
+    let mut part = part.to_bytes(&context).unwrap();
     let read = [
-        &|bytes: &[u8], trust| kind(context.key_share_from_bytes(bytes, trust)),
-        &|bytes: &[u8], trust| kind(context.partial_from_bytes(bytes, trust)),
+        &|bytes: &[u8], trust| kind(KeyShare::from_bytes(&context, bytes, trust)),
+        &|bytes: &[u8], trust| kind(PartialDecryption::from_bytes(&context, bytes, trust)),
     ] as [&dyn Fn(&[u8], Trust) -> Option<&'static str>; 2];
     let foreign = [
-        kind(other.key_share_from_bytes(&share, Trust::default())),
-        kind(other.partial_from_bytes(&part, Trust::default())),
+        kind(KeyShare::from_bytes(&other, &share, Trust::default())),
+        kind(PartialDecryption::from_bytes(&other, &part, Trust::default())),
     ];
     assert_eq!(foreign, [Some("wrong_params"); 2]);
     assert_eq!(read[0](&part, Trust::default()), Some("bad_file"), "another kind");
@@ -414,12 +418,12 @@ fn damaged_and_foreign_files_are_refused() {
 #[test]
 fn forged_claims_of_shares_are_refused() {
     let (context, secret) = toy();
-    let share = context.split(&secret, 3, 2).unwrap().remove(0);
-    let [seeds, last] = context.share_tensors(&share).unwrap();
+    let share = KeyShare::split(&context, &secret, 3, 2).unwrap().remove(0);
+    let [seeds, last] = share.tensors(&context).unwrap();
     let (n, l) = (seeds.len(), last.len());
-    let draft = |n: usize, l: usize| context.share_draft(&share, &seeds[..n], &last[..l]).unwrap();
+    let draft = |n: usize, l: usize| share.draft(&context, &seeds[..n], &last[..l]).unwrap();
     let read = |draft: Draft<'_>| {
-        kind(context.key_share_from_bytes(&draft.to_bytes().unwrap(), Trust::default()))
+        kind(KeyShare::from_bytes(&context, &draft.to_bytes().unwrap(), Trust::default()))
     };
     assert_eq!(read(draft(n, l)), None);
     for (name, value) in [
@@ -449,7 +453,7 @@ fn forged_claims_of_shares_are_refused() {
     }
     let ones = vec![0xFF; l];
     assert_eq!(
-        read(context.share_draft(&share, &seeds, &ones).unwrap()),
+        read(share.draft(&context, &seeds, &ones).unwrap()),
         Some("bad_file"),
         "a residue that is not reduced"
     );
@@ -458,10 +462,11 @@ fn forged_claims_of_shares_are_refused() {
 #[test]
 fn forged_claims_of_parts_are_refused() {
     let (context, secret) = toy();
-    let share = context.split(&secret, 3, 2).unwrap().remove(0);
+    let share = KeyShare::split(&context, &secret, 3, 2).unwrap().remove(0);
     let x = context.encrypt(&message(8), 0, &secret).unwrap();
-    let mut part = context.decrypt_partially(&x, &share, &[1, 2], 2.0, 9).unwrap();
-    let read = |bytes: &[u8]| kind(context.partial_from_bytes(bytes, Trust::default()));
+    let mut part = share.decrypt_partially(&context, &x, &[1, 2], 2.0, 9).unwrap();
+    let read =
+        |bytes: &[u8]| kind(PartialDecryption::from_bytes(&context, bytes, Trust::default()));
     for (name, value) in [
         ("quorum", ""),
         ("quorum", "1"),
@@ -481,10 +486,10 @@ fn forged_claims_of_parts_are_refused() {
         ("ciphertext", "00"),
         ("split", ""),
     ] {
-        let forged = context.partial_draft(&part).unwrap().note(name, value).to_bytes().unwrap();
+        let forged = part.draft(&context).unwrap().note(name, value).to_bytes().unwrap();
         assert_eq!(read(&forged), Some("bad_file"), "{name} {value}");
     }
     part.residues.fill(0xFF);
-    let unreduced = context.partial_to_bytes(&part).unwrap();
+    let unreduced = part.to_bytes(&context).unwrap();
     assert_eq!(read(&unreduced), Some("bad_file"), "a residue that is not below its prime");
 }

@@ -18,14 +18,15 @@ fn simulated(name: &str, (n, t): (usize, usize), form: KeyForm) -> Simulation {
     let context = Context::new(CkksParams::named(name).unwrap(), true).unwrap();
     let needs = Needs { conjugate: Some(4), ..Needs::default() }.rotate([1, 2, 4], 4);
     let seed = PublicSeed::from_system().unwrap();
-    let agreement = context.agreement(n, t, seed, &needs).unwrap();
+    let agreement = Agreement::new(&context, n, t, seed, &needs).unwrap();
     let start = Instant::now();
-    let parties: Vec<Party> = (1..=n).map(|i| context.party(&agreement, i).unwrap()).collect();
-    let firsts: Vec<_> = parties.iter().map(|p| context.first_message(p).unwrap()).collect();
-    let bytes = |m: &PartyMessage| context.message_to_bytes(m).unwrap().len() as f64 / 1e6;
+    let parties: Vec<Party> =
+        (1..=n).map(|i| Party::new(&context, &agreement, i).unwrap()).collect();
+    let firsts: Vec<_> = parties.iter().map(|p| p.first_message(&context).unwrap()).collect();
+    let bytes = |m: &PartyMessage| m.to_bytes(&context).unwrap().len() as f64 / 1e6;
     println!("first: {:.2} MB, {:.2} s for all", bytes(&firsts[0]), start.elapsed().as_secs_f64());
     let start = Instant::now();
-    let second = |p: &Party| context.second_message(p, &firsts).unwrap();
+    let second = |p: &Party| p.second_message(&context, &firsts).unwrap();
     let seconds: Vec<_> = parties.iter().map(second).collect();
     println!(
         "second: {:.2} MB, {:.2} s for all",
@@ -35,15 +36,16 @@ fn simulated(name: &str, (n, t): (usize, usize), form: KeyForm) -> Simulation {
     let share = |p: &Party| {
         let others = parties.iter().filter(|from| from.party() != p.party());
         let dealt = others.filter_map(|from| {
-            let mut all = context.deal(from).unwrap();
+            let mut all = from.deal(&context).unwrap();
             (!all.is_empty()).then(|| all.remove(p.party() - 1))
         });
         let dealt: Vec<KeyShare> = dealt.collect();
-        context.collective_share(p, &firsts, &dealt.iter().collect::<Vec<_>>()).unwrap()
+        p.share(&context, &firsts, &dealt.iter().collect::<Vec<_>>()).unwrap()
     };
     let shares = parties.iter().map(share).collect();
-    let (public, keys) = context.aggregate(&[firsts.clone(), seconds].concat(), form).unwrap();
-    let secret = context.summed_secret(&parties, public.id());
+    let (public, keys) =
+        PartyMessage::aggregate(&context, &[firsts.clone(), seconds].concat(), form).unwrap();
+    let secret = Party::summed_secret(&context, &parties, public.id());
     let context = Arc::new(context);
     let setup = CkksSetup::new(&context, &Arc::new(keys));
     let server = Evaluator::new(&Cpu::new(0).unwrap(), setup).unwrap();
@@ -122,10 +124,10 @@ fn claims_hold(world: &Simulation, parties: usize) {
 /// A quorum's values have the noise of its parts.
 fn decrypted(world: &Simulation, y: &Rlwe, wanted: &[Complex], quorum: &[usize]) -> f64 {
     let Simulation { context, shares, .. } = world;
-    let bits = context.bits_to_decrypt_partially(y, &shares[0], 100).unwrap();
-    let part = |p: &usize| context.decrypt_partially(y, &shares[p - 1], quorum, bits, 100).unwrap();
+    let bits = shares[0].bits_to_decrypt_partially(context, y, 100).unwrap();
+    let part = |p: &usize| shares[p - 1].decrypt_partially(context, y, quorum, bits, 100).unwrap();
     let parts: Vec<_> = quorum.iter().map(part).collect();
-    let got = context.combine(y, &parts).unwrap();
+    let got = PartialDecryption::combine(context, y, &parts).unwrap();
     let square = got.iter().zip(wanted).map(|(a, b)| (*a - *b).abs().powi(2)).sum::<f64>();
     let noise = (-bits).exp2() * (quorum.len() as f64).sqrt();
     let ratio = (square / got.len() as f64).sqrt() / noise;
@@ -163,12 +165,12 @@ fn the_secret_is_not_found_in_what_parties_publish() {
     let x = context.encrypt_public(&message(n / 2, 0.3), 3, public).unwrap();
     let raw = context.decrypt(&x, secret).unwrap();
     assert_eq!(recovered(context, &x, &raw, secret), n, "the attack works");
-    let bits = context.bits_to_decrypt_partially(&x, &shares[0], 16).unwrap();
+    let bits = shares[0].bits_to_decrypt_partially(context, &x, 16).unwrap();
     let mut sum = vec![Complex::default(); n / 2];
     for _ in 0..16 {
         let part =
-            |p: usize| context.decrypt_partially(&x, &shares[p - 1], &[1, 3], bits, 16).unwrap();
-        let values = context.combine(&x, &[part(1), part(3)]).unwrap();
+            |p: usize| shares[p - 1].decrypt_partially(context, &x, &[1, 3], bits, 16).unwrap();
+        let values = PartialDecryption::combine(context, &x, &[part(1), part(3)]).unwrap();
         let right = recovered(context, &x, &values, secret);
         assert!(right < n / 100, "{right} of {n} coefficients");
         sum.iter_mut().zip(&values).for_each(|(a, b)| *a = *a + *b);
@@ -187,7 +189,7 @@ fn a_bootstrap_under_a_collective_key_lacks_its_keys() {
     let x = world.context.encrypt_public(&message(2048, 0.1), 0, &world.public).unwrap();
     let refused = world.server.run(&program, &[&x]).map(drop).unwrap_err();
     assert_eq!(refused.kind(), "wrong_key", "{refused}");
-    let agreed = world.context.agreement(2, 2, PublicSeed([1; 32]), &program.needs());
+    let agreed = Agreement::new(&world.context, 2, 2, PublicSeed([1; 32]), &program.needs());
     assert_eq!(agreed.unwrap_err().kind(), "unsupported");
 }
 

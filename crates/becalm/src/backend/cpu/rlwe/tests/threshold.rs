@@ -14,11 +14,11 @@ fn published(
     quorum: &[usize],
     queries: u64,
 ) -> (Vec<Complex>, f64) {
-    let most = context.bits_to_decrypt_partially(x, &shares[0], queries).unwrap();
+    let most = shares[0].bits_to_decrypt_partially(context, x, queries).unwrap();
     let part =
-        |p: &usize| context.decrypt_partially(x, &shares[p - 1], quorum, most, queries).unwrap();
+        |p: &usize| shares[p - 1].decrypt_partially(context, x, quorum, most, queries).unwrap();
     let parts: Vec<PartialDecryption> = quorum.iter().map(part).collect();
-    (context.combine(x, &parts).unwrap(), most)
+    (PartialDecryption::combine(context, x, &parts).unwrap(), most)
 }
 
 /// The deviation of values from wanted ones over that of the noise of `parts` parts.
@@ -38,7 +38,7 @@ fn the_key_is_not_found_in_what_a_quorum_publishes() {
     let raw = context.decrypt(&x, &secret).unwrap();
     assert_eq!(recovered(&context, &x, &raw, &secret), n, "the attack works");
     let queries = 16;
-    let shares = context.split(&secret, 2, 2).unwrap();
+    let shares = KeyShare::split(&context, &secret, 2, 2).unwrap();
     let mut sum = vec![0.0; n];
     for _ in 0..queries {
         let (values, most) = published(&context, &x, &shares, &[1, 2], queries);
@@ -52,7 +52,7 @@ fn the_key_is_not_found_in_what_a_quorum_publishes() {
     assert!(right < n / 100, "{right} of {n} coefficients from the mean of {queries}");
     assert_eq!(shares.iter().map(KeyShare::shared).collect::<Vec<_>>(), [1.0, 1.0]);
     // Of the noise of both parts, as large as that of one: what a corrupt party is left with.
-    let bits = context.bits_to_decrypt_partially(&x, &shares[0], queries).unwrap();
+    let bits = shares[0].bits_to_decrypt_partially(&context, &x, queries).unwrap();
     let owner = context.decrypt_to_share(&x, &secret, bits, queries).unwrap();
     let right = recovered(&context, &x, &owner, &secret);
     assert!(right < n / 100, "{right} of {n} coefficients behind the noise of one part");
@@ -63,7 +63,7 @@ fn the_key_is_not_found_in_what_a_quorum_publishes() {
 fn results_of_computations_are_decrypted_by_quorums() {
     let World { context, secret, keys } = &*WORLD;
     let server = server(keys);
-    let shares = context.split(secret, 3, 2).unwrap();
+    let shares = KeyShare::split(context, secret, 3, 2).unwrap();
     let (m, n) = (message(2048, 0.9), message(2048, 2.5));
     let [x, y] = [&m, &n].map(|v| context.encrypt(v, 5, secret).unwrap());
     let each = |f: &dyn Fn(Complex, Complex) -> Complex| -> Vec<Complex> {
@@ -101,9 +101,9 @@ fn a_bootstrapped_ciphertext_is_decrypted_by_a_quorum_that_vouches_for_it() {
         crate::backend::Prepared::new(&cpu, context, &program, usize::MAX, crate::UNWATCHED)
             .unwrap();
     let x = server.run(&ready, &[&x]).unwrap().remove(0);
-    let shares = context.split(&secret, 3, 2).unwrap();
+    let shares = KeyShare::split(context, &secret, 3, 2).unwrap();
     assert_eq!(x.account().standing, Standing::Claimed);
-    let refused = context.decrypt_partially(&x, &shares[0], &[1, 2], -20.0, 9);
+    let refused = shares[0].decrypt_partially(context, &x, &[1, 2], -20.0, 9);
     assert_eq!(kind(refused), Some("bad_input"));
     assert_eq!(shares[0].shared(), 0.0);
     let x = x.vouched(1.0, 2f64.powi(-17)).unwrap();
@@ -130,16 +130,18 @@ fn full_size_figures_of_threshold_decryption() {
         let x = context.encrypt(&m, 10, &secret).unwrap();
         timed("decrypt", &mut || drop(context.decrypt(&x, &secret).unwrap()));
         for (parties, threshold, says) in [(2, 2, 4.8), (3, 2, 4.3), (5, 3, 4.0), (12, 6, 3.4)] {
-            let shares = context.split(&secret, parties, threshold).unwrap();
-            let bits = context.bits_to_decrypt_partially(&x, &shares[0], 1).unwrap();
+            let shares = KeyShare::split(&context, &secret, parties, threshold).unwrap();
+            let bits = shares[0].bits_to_decrypt_partially(&context, &x, 1).unwrap();
             let quorum: Vec<usize> = (1..=threshold).collect();
             let part = |p: &usize| {
-                context.decrypt_partially(&x, &shares[p - 1], &quorum, -4.0, 1000).unwrap()
+                shares[p - 1].decrypt_partially(&context, &x, &quorum, -4.0, 1000).unwrap()
             };
             timed("a part", &mut || drop(part(&1)));
             let parts: Vec<PartialDecryption> = quorum.iter().map(part).collect();
-            timed("combine", &mut || drop(context.combine(&x, &parts).unwrap()));
-            let got = context.combine(&x, &parts).unwrap();
+            timed("combine", &mut || {
+                drop(PartialDecryption::combine(&context, &x, &parts).unwrap())
+            });
+            let got = PartialDecryption::combine(&context, &x, &parts).unwrap();
             let ratio = ratio(&got, &m, -4.0, threshold as f64);
             println!(
                 "{threshold} of {parties}, {slots} slots: {bits:.2} bits; {ratio:.3} of the noise"
