@@ -212,7 +212,7 @@ impl Evaluator<Ckks> {
     }
 
     /// `a·b`, relinearized and rescaled: one level below the lower of the two. The products must stay below
-    /// [`Context::largest`](crate::ckks::Context::largest) of the result.
+    /// [`Chain::largest`](crate::ckks::Chain::largest) of the result.
     ///
     /// # Errors
     /// `BadInput` at level 0 and for scales whose product the level below has no room for, `WrongKey` and `WrongParams` for what does
