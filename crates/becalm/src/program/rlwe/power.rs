@@ -21,12 +21,7 @@ impl CkksProgram {
             return Err(Error::bad_input(op, wanted, got, "use registers of the program"));
         };
         let depth = (u64::BITS - last.leading_zeros()) as usize;
-        if depth > level {
-            let wanted = format!("a ciphertext at level {depth} or above for the power {exponent}");
-            let got = format!("level {level}");
-            let remedy = self.chain.upwards();
-            return Err(Error::bad_input(op, wanted, got, remedy));
-        }
+        self.chain.require_level(op, depth, level, &format!(" for the power {exponent}"))?;
         self.raised(exponent, &mut BTreeMap::from([(1, x)]))
     }
 
@@ -37,11 +32,7 @@ impl CkksProgram {
     pub fn polynomial_of(&mut self, x: Reg, p: Chebyshev, factor: f64, offset: f64) -> Result<Reg> {
         let (level, mapped) = (self.known(x)?.level, factor != 1.0);
         let (depth, degree) = (p.depth() + usize::from(mapped), p.degree());
-        if depth > level {
-            let wanted = format!("a ciphertext at level {depth} or above for degree {degree}");
-            let remedy = format!("{}, or lower the degree", self.chain.upwards());
-            return Err(Error::bad_input("polynomial", wanted, format!("level {level}"), remedy));
-        }
+        self.chain.require_level("polynomial", depth, level, &format!(" for degree {degree}"))?;
         self.wholly(|own| {
             let x = if mapped { own.multiply_constant(x, factor)? } else { x };
             let x = if offset == 0.0 { x } else { own.add_constant(x, offset)? };
