@@ -165,7 +165,9 @@ pub fn party(args: &PartyArgs) -> Result<()> {
     let needs = Needs { conjugate, ..Needs::default() }.rotate(args.rotate.clone(), set.levels);
     let agreement = context.agreement(args.parties, threshold, seed_of(&args.seed)?, &needs)?;
     let party = context.party(&agreement, args.index)?;
-    let message = context.first_message(&party)?;
+    let bar = report::bar("first message", 1);
+    let message = context.first_message(&party, &report::follow(&bar))?;
+    bar.finish_and_clear();
     let mut parts = vec![file(&args.out, true, context.party_to_bytes(&party)?)];
     parts.push(file(&args.message, false, context.message_to_bytes(&message)?));
     for (path, part) in args.deal.iter().zip(context.deal(&party)?) {
@@ -221,7 +223,9 @@ pub fn answer(args: &AnswerArgs) -> Result<()> {
     let dealt = args.dealt.iter().map(load).collect::<Result<Vec<KeyShare>>>()?;
     let dealt: Vec<&KeyShare> = dealt.iter().collect();
     let share = context.collective_share(&party, &firsts, &dealt)?;
-    let message = context.second_message(&party, &firsts)?;
+    let bar = report::bar("second message", 1);
+    let message = context.second_message(&party, &firsts, &report::follow(&bar))?;
+    bar.finish_and_clear();
     args.force.save(vec![
         file(&args.share, true, context.key_share_to_bytes(&share)?),
         file(&args.out, false, context.message_to_bytes(&message)?),
@@ -259,7 +263,9 @@ pub fn aggregate(args: &AggregateArgs) -> Result<()> {
     args.force.require_files([&args.public, &args.evaluation])?;
     let context = context_of(&args.messages[0], MESSAGE, args.trust.trust())?;
     let messages = messages_of(&context, &args.messages, &args.trust)?;
-    let (public, keys) = context.aggregate(&messages, KeyForm::Packed)?;
+    let bar = report::bar("keys", 1);
+    let (public, keys) = context.aggregate(&messages, KeyForm::Packed, &report::follow(&bar))?;
+    bar.finish_and_clear();
     let note = KeyPlan::new(context.params(), &Wish::default())?.note().to_string();
     let bytes = context.public_key_to_bytes(&public)?;
     let write = |out: &mut Output| {

@@ -26,7 +26,8 @@ use crate::math::buffer::or_refused;
 use crate::math::parallel::*;
 use crate::math::random::{Domain, NoiseStream, PublicSeed, SecretSeed};
 use crate::math::rns::centred;
-use crate::{Error, Result};
+use crate::progress::tell;
+use crate::{Error, Progress, Result};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -205,6 +206,7 @@ impl Context {
     /// `BadInput` for parties that [`Context::split`] would refuse, levels above the user's and more than 1024 keys.
     ///
     /// ```
+    /// use becalm::UNWATCHED;
     /// use becalm::cipher::KeyForm;
     /// use becalm::ckks::{Context, Needs};
     /// use becalm::math::complex::Complex;
@@ -214,9 +216,10 @@ impl Context {
     /// let context = Context::new(CkksParams::named("ckks_toy_12")?, true)?;
     /// let agreement = context.agreement(2, 2, PublicSeed::from_system()?, &Needs::default())?;
     /// let (a, b) = (context.party(&agreement, 1)?, context.party(&agreement, 2)?);
-    /// let firsts = [context.first_message(&a)?, context.first_message(&b)?];
-    /// let seconds = [context.second_message(&a, &firsts)?, context.second_message(&b, &firsts)?];
-    /// let (public, _keys) = context.aggregate(&[firsts.clone(), seconds].concat(), KeyForm::Ready)?;
+    /// let firsts = [context.first_message(&a, UNWATCHED)?, context.first_message(&b, UNWATCHED)?];
+    /// let second = |party| context.second_message(party, &firsts, UNWATCHED);
+    /// let messages = [firsts.clone(), [second(&a)?, second(&b)?]].concat();
+    /// let (public, _keys) = context.aggregate(&messages, KeyForm::Ready, UNWATCHED)?;
     ///
     /// let x = context.encrypt_public(&[Complex::from(0.5)], 1, &public)?;
     /// let shares = [&a, &b].map(|party| context.collective_share(party, &firsts, &[]));
@@ -404,8 +407,8 @@ impl Context {
     /// A party's first message, to all others and to whoever adds up the messages.
     ///
     /// # Errors
-    /// `WrongParams` for a party of another set, `Memory` where the message does not fit.
-    pub fn first_message(&self, party: &Party) -> Result<PartyMessage> {
+    /// `WrongParams` for a party of another set, `Memory` where the message does not fit, `Interrupted` when stopped.
+    pub fn first_message(&self, party: &Party, progress: Progress) -> Result<PartyMessage> {
         let op = "tell the first message";
         self.check_set(op, party.agreement.params)?;
         let rows = self.rows(&party.agreement, 1);
@@ -414,7 +417,8 @@ impl Context {
             let mut image = s.clone();
             let mut residues = vec![];
             let mut of = None;
-            for row in &rows {
+            for (done, row) in rows.iter().enumerate() {
+                tell(op, progress, done, rows.len())?;
                 if row.key != of {
                     of = row.key;
                     image = match row.key {

@@ -9,7 +9,8 @@ use crate::math::memory::require_memory_or;
 use crate::math::parallel::*;
 use crate::math::random::SecretSeed;
 use crate::math::rns::Scratch;
-use crate::{Error, Result};
+use crate::progress::tell;
+use crate::{Error, Progress, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -126,8 +127,13 @@ impl Context {
     ///
     /// # Errors
     /// `BadInput` for messages that are not one first message of each party of the agreement, or not the own one; `WrongParams` for a
-    /// party of another set; `BadFile` for residues that cannot be.
-    pub fn second_message(&self, party: &Party, firsts: &[PartyMessage]) -> Result<PartyMessage> {
+    /// party of another set; `BadFile` for residues that cannot be; `Interrupted` when stopped.
+    pub fn second_message(
+        &self,
+        party: &Party,
+        firsts: &[PartyMessage],
+        progress: Progress,
+    ) -> Result<PartyMessage> {
         let op = "tell the second message";
         let firsts = self.firsts(op, party, firsts)?;
         let agreement = party.agreement.clone();
@@ -136,7 +142,8 @@ impl Context {
         or_refused(op, || {
             let s = self.party_limbs(party);
             let mut residues = vec![];
-            for row in &rows {
+            for (done, row) in rows.iter().enumerate() {
+                tell(op, progress, done, rows.len())?;
                 let same = |other: &&Row| other.key == row.key && other.digit == row.digit;
                 let both: Vec<&Row> = before.iter().filter(same).collect();
                 residues.extend(self.second_row(party, row, &both, &firsts, &s, &answers)?);
@@ -299,11 +306,13 @@ impl Context {
     ///
     /// # Errors
     /// `BadInput` where a message is missing, twice there or of another agreement, and where second messages answer other first
-    /// ones; `WrongParams` for another set; `BadFile` for residues that cannot be; `Memory` where the keys do not fit.
+    /// ones; `WrongParams` for another set; `BadFile` for residues that cannot be; `Memory` where the keys do not fit; `Interrupted` when
+    /// stopped.
     pub fn aggregate(
         &self,
         messages: &[PartyMessage],
         form: KeyForm,
+        progress: Progress,
     ) -> Result<(CkksPublicKey, CkksKeys)> {
         let op = "add up messages";
         let Some(agreement) = messages.first().map(|message| message.agreement.clone()) else {
@@ -327,7 +336,8 @@ impl Context {
         require_memory_or(op, bytes, "agree on fewer keys, or take seeded ones")?;
         let public = or_refused(op, || self.public_of(&agreement, &firsts, id))?;
         let mut switches = BTreeMap::new();
-        for (purpose, level) in &agreement.keys {
+        for (done, (purpose, level)) in agreement.keys.iter().enumerate() {
+            tell(op, progress, done, agreement.keys.len())?;
             let key = or_refused(op, || {
                 self.switch_of(&agreement, (*purpose, *level), &firsts, &seconds)
             })?;

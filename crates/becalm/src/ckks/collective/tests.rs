@@ -2,6 +2,7 @@
 //! does not fit is refused.
 
 use super::*;
+use crate::UNWATCHED;
 use crate::cipher::file::{Draft, Trust};
 use crate::cipher::{CkksKeys, CkksPublicKey, CkksSecretKey, Held, KeyForm, Rlwe};
 use crate::ckks::{KeyShare, PartialDecryption};
@@ -38,9 +39,10 @@ struct Made {
 fn made(context: &Context, n: usize, t: usize) -> Made {
     let agreement = context.agreement(n, t, SEED, &needs()).unwrap();
     let parties: Vec<Party> = (1..=n).map(|i| context.party(&agreement, i).unwrap()).collect();
-    let firsts: Vec<_> = parties.iter().map(|p| context.first_message(p).unwrap()).collect();
+    let firsts: Vec<_> =
+        parties.iter().map(|p| context.first_message(p, UNWATCHED).unwrap()).collect();
     let seconds: Vec<_> =
-        parties.iter().map(|p| context.second_message(p, &firsts).unwrap()).collect();
+        parties.iter().map(|p| context.second_message(p, &firsts, UNWATCHED).unwrap()).collect();
     let mut dealt: Vec<Vec<KeyShare>> = parties.iter().map(|p| context.deal(p).unwrap()).collect();
     let mut share = |p: &Party| {
         let own = |(from, all): (usize, &mut Vec<KeyShare>)| {
@@ -55,7 +57,7 @@ fn made(context: &Context, n: usize, t: usize) -> Made {
     };
     let shares = parties.iter().map(&mut share).collect();
     let both = [firsts.clone(), seconds.clone()].concat();
-    let (public, keys) = context.aggregate(&both, KeyForm::Ready).unwrap();
+    let (public, keys) = context.aggregate(&both, KeyForm::Ready, UNWATCHED).unwrap();
     let secret = context.summed_secret(&parties, public.id());
     Made { parties, firsts, seconds, shares, public, keys, secret }
 }
@@ -252,13 +254,13 @@ fn a_part_does_not_tell_the_secret_of_its_party() {
 fn messages_follow_from_the_party_and_what_it_answers() {
     let context = toy();
     let Made { parties, firsts, seconds, .. } = made(&context, 2, 2);
-    assert!(context.first_message(&parties[0]).unwrap() == firsts[0]);
-    assert!(context.second_message(&parties[0], &firsts).unwrap() == seconds[0]);
+    assert!(context.first_message(&parties[0], UNWATCHED).unwrap() == firsts[0]);
+    assert!(context.second_message(&parties[0], &firsts, UNWATCHED).unwrap() == seconds[0]);
     let reversed: Vec<_> = firsts.iter().rev().cloned().collect();
-    assert!(context.second_message(&parties[0], &reversed).unwrap() == seconds[0]);
+    assert!(context.second_message(&parties[0], &reversed, UNWATCHED).unwrap() == seconds[0]);
     let other = context.party(&parties[0].agreement, 2).unwrap();
-    let others = [firsts[0].clone(), context.first_message(&other).unwrap()];
-    let answer = context.second_message(&parties[0], &others).unwrap();
+    let others = [firsts[0].clone(), context.first_message(&other, UNWATCHED).unwrap()];
+    let answer = context.second_message(&parties[0], &others, UNWATCHED).unwrap();
     let row = &context.rows(&parties[0].agreement, 2)[0];
     let [one, two] =
         [&seconds[0], &answer].map(|m| context.row_noise(&parties[0], row, &m.answers.unwrap()));
@@ -312,13 +314,13 @@ fn messages_that_do_not_belong_together_are_refused() {
     let other = made(&context, 3, 2);
     let elsewhere = {
         let agreement = context.agreement(3, 2, PublicSeed([9; 32]), &needs()).unwrap();
-        context.first_message(&context.party(&agreement, 2).unwrap()).unwrap()
+        context.first_message(&context.party(&agreement, 2).unwrap(), UNWATCHED).unwrap()
     };
     let (f, s) = (&one.firsts, &one.seconds);
     let says = |made: Result<()>| made.err().map(|e| e.detail().got.clone()).unwrap_or_default();
     let answer = |list: &[&PartyMessage]| {
         let list: Vec<_> = list.iter().map(|m| (*m).clone()).collect();
-        says(context.second_message(&one.parties[0], &list).map(drop))
+        says(context.second_message(&one.parties[0], &list, UNWATCHED).map(drop))
     };
     assert_eq!(answer(&[&f[2], &f[0], &f[1]]), "");
     assert_eq!(answer(&[]), "none of [1, 2, 3]");
@@ -329,7 +331,7 @@ fn messages_that_do_not_belong_together_are_refused() {
     assert_eq!(answer(&[&other.firsts[0], &f[1], &f[2]]), "one of other secrets");
     let sum = |list: &[&PartyMessage]| {
         let list: Vec<_> = list.iter().map(|m| (*m).clone()).collect();
-        says(context.aggregate(&list, KeyForm::Ready).map(drop))
+        says(context.aggregate(&list, KeyForm::Ready, UNWATCHED).map(drop))
     };
     assert_eq!(sum(&[&s[2], &f[0], &f[1], &s[0], &f[2], &s[1]]), "");
     assert_eq!(sum(&[]), "none");
@@ -392,7 +394,7 @@ fn parties_messages_shares_and_keys_come_back_from_files() {
         back
     };
     let firsts: Vec<_> = firsts.iter().map(read).collect();
-    assert!(context.second_message(&party, &firsts).unwrap() == read(&seconds[1]));
+    assert!(context.second_message(&party, &firsts, UNWATCHED).unwrap() == read(&seconds[1]));
     let path = |name: &str| {
         std::env::temp_dir().join(format!("becalm-collective-{name}-{}", std::process::id()))
     };

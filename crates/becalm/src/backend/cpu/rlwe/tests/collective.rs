@@ -2,6 +2,7 @@
 
 use super::share::recovered;
 use super::*;
+use crate::UNWATCHED;
 use crate::math::random::PublicSeed;
 use std::time::Instant;
 
@@ -21,11 +22,12 @@ fn simulated(name: &str, (n, t): (usize, usize), form: KeyForm) -> Simulation {
     let agreement = context.agreement(n, t, seed, &needs).unwrap();
     let start = Instant::now();
     let parties: Vec<Party> = (1..=n).map(|i| context.party(&agreement, i).unwrap()).collect();
-    let firsts: Vec<_> = parties.iter().map(|p| context.first_message(p).unwrap()).collect();
+    let firsts: Vec<_> =
+        parties.iter().map(|p| context.first_message(p, UNWATCHED).unwrap()).collect();
     let bytes = |m: &PartyMessage| context.message_to_bytes(m).unwrap().len() as f64 / 1e6;
     println!("first: {:.2} MB, {:.2} s for all", bytes(&firsts[0]), start.elapsed().as_secs_f64());
     let start = Instant::now();
-    let second = |p: &Party| context.second_message(p, &firsts).unwrap();
+    let second = |p: &Party| context.second_message(p, &firsts, UNWATCHED).unwrap();
     let seconds: Vec<_> = parties.iter().map(second).collect();
     println!(
         "second: {:.2} MB, {:.2} s for all",
@@ -42,7 +44,8 @@ fn simulated(name: &str, (n, t): (usize, usize), form: KeyForm) -> Simulation {
         context.collective_share(p, &firsts, &dealt.iter().collect::<Vec<_>>()).unwrap()
     };
     let shares = parties.iter().map(share).collect();
-    let (public, keys) = context.aggregate(&[firsts.clone(), seconds].concat(), form).unwrap();
+    let (public, keys) =
+        context.aggregate(&[firsts.clone(), seconds].concat(), form, UNWATCHED).unwrap();
     let secret = context.summed_secret(&parties, public.id());
     let context = Arc::new(context);
     let setup = CkksSetup::new(&context, &Arc::new(keys));
