@@ -25,7 +25,7 @@ impl CkksProgram {
     }
 
     /// The remedy for a ciphertext at too low a level.
-    pub(super) fn remedy_of_level(&self) -> String {
+    pub(crate) fn remedy_of_level(&self) -> String {
         match self.limits.error {
             Some(_) => {
                 "bootstrap earlier, encrypt at a higher level, or make keys for the kind regular, which starts at level 0".into()
