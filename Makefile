@@ -44,7 +44,7 @@ help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: .cargo/config.toml ## Build becalm and bootstrap in both schemes: three numbers, and a vector
-	$(CARGO) run --release -p becalm-cli --bin becalm -- run --scheme both --values 3,1,2
+	$(CARGO) run --release --bin becalm -- run --scheme both --values 3,1,2
 
 check: .venv/.ready ## A minute after a small change: formatting, warnings, sentences, some tests of the library and none of Python
 	$(CARGO) fmt --all --check
@@ -58,7 +58,7 @@ test: .venv/.wheel .venv/.rtl .venv/.site ## Every test: Rust, Python through th
 	$(CARGO) test --release
 	$(if $(wildcard .venv/.cuda),$(CARGO) test --release -p becalm-cuda --test resources -- --ignored the_compiler)
 	$(if $(wildcard .venv/.cuda),$(CARGO) test --release -p becalm --lib -- --ignored nvrtc_compiles)
-	$(BIN)/pytest -q tests
+	$(BIN)/pytest -q -n 2 --dist loadfile tests
 	$(BIN)/python rtl/run.py $(if $(filter-out 0,$(BECALM_FULL)),--full,--quick)
 
 test-full: export BECALM_FULL := 1
@@ -94,7 +94,7 @@ bench: .venv/.wheel ## becalm beside its peers in one run: a quick look, then th
 	BECALM_BENCH=1 $(BIN)/pytest -q tests/test_pages.py
 
 docs: .venv/.ready ## Reference of the crates, and every link of the pages
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --no-deps $(LIBRARIES)
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --no-deps
 	$(BIN)/pytest -q tests/test_docs.py
 
 site: .venv/.site ## The site of the pages into target/site; nothing in it is fetched from elsewhere
@@ -114,7 +114,7 @@ rtl-report: .venv/.rtl ## Clocks and area of the processor for every width, besi
 	$(BIN)/python rtl/report.py
 
 man: ## The manual pages, one for each command, into target/man/man1
-	$(CARGO) run --release --quiet -p becalm-cli --bin becalm -- man target/man/man1 --force
+	$(CARGO) run --release --quiet --bin becalm -- man target/man/man1 --force
 
 cuda: .venv/.cuda ## The CUDA kernels for every GPU into target/cuda, with the compiler's report (no GPU needed)
 	$(CARGO) run --release -p becalm-cuda --bin becalm-cubins -- target/cuda crates/becalm-cuda/report.json

@@ -281,6 +281,7 @@ def functions(w):
     context = own.server(rotations=[1], bootstrap=None, progress=False)._context
     assert context.info[0] in ("cpu", "cuda") and context.fallback is None
     assert _native.devices() and _native.sum_rotations(8) == [1, 2, 4]
+    assert ckks.depth([0, 1, 1, 1]) == 2
 
 
 @kind

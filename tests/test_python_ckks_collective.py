@@ -197,3 +197,19 @@ def test_parties_cannot_be_copied_and_say_what_they_are():
     assert party.agreement == first.agreement == parties_of(3, 2)[0].agreement
     assert len(first.digest) == 64 and first.digest in first._repr_html_()
     assert "of whom 2 decrypt" in party._repr_html_()
+
+
+def test_a_callback_stops_each_message_and_their_sum():
+    party, other = parties_of(2, rotations=range(1, 129))
+    firsts = [party.first(), other.first()]
+    messages = [*firsts, party.second(firsts), other.second(firsts)]
+
+    for call in (
+        lambda stop: party.first(progress=stop),
+        lambda stop: ckks.aggregate(messages, allow_insecure=True, progress=stop),
+    ):
+        calls = []
+        with pytest.raises(becalm.Interrupted):
+            call(lambda *steps, calls=calls: calls.append(steps) or False)
+        [(done, total)] = calls
+        assert 0 <= done < total

@@ -429,7 +429,7 @@ def test_errors_name_the_function_and_keep_the_remedy():
     secret, _ = becalm.keygen("ckks_toy_12", slots=8, bootstrap=None, **TOY)
     x = secret.encrypt([0.5], level=0)
     for call, told in (
-        (lambda: x.mean(), "^mean: .*level 0; encrypt it at a higher level$"),
+        (lambda: x.mean(), "^mean: .*level 0; bootstrap it first, or encrypt at a higher level$"),
         (lambda: np.mean(x), "^np.mean: "),
         (lambda: x.replicate(1), "^replicate: "),
         (lambda: ckks.sigmoid()(x), "^sigmoid: .*level . or above, got level 0"),

@@ -6,13 +6,14 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from becalm import _html, _machine, _native, _values
+from becalm import _html, _machine, _native, _progress, _values
 from becalm._called import called
 from becalm._ckks_program import Needs
 from becalm._ckks_server import Server
 from becalm._encrypts import PublicKey
 from becalm._files import of_kind
 from becalm._keygen import asked, context_of
+from becalm._progress import Progress
 from becalm._sets import Params, params, planned
 from becalm._threshold import KeyShare, file_of
 from becalm._vectors import context
@@ -151,8 +152,13 @@ class Party(_html.Shown):
         """Digest of the facts that all parties agree on; equal for all of them."""
         return self._native.agreement
 
-    def first(self) -> PartyMessage:
+    def first(self, *, progress: Progress = None) -> PartyMessage:
         """The first message, for all parties and for whoever calls `aggregate`.
+
+        Parameters
+        ----------
+        progress
+            As for `keygen`.
 
         Returns
         -------
@@ -164,9 +170,12 @@ class Party(_html.Shown):
         >>> party.first().round
         1
         """
-        return PartyMessage(self._native.first())
+        with _progress.shown(progress, "first message", 0.5) as callback:
+            return PartyMessage(self._native.first(callback))
 
-    def second(self, messages: Sequence[PartyMessage]) -> PartyMessage:
+    def second(
+        self, messages: Sequence[PartyMessage], *, progress: Progress = None
+    ) -> PartyMessage:
         """The second message: the answer to the first messages of all parties.
 
         The party adds these up itself. An answer to a sum that somebody chose would give its secret
@@ -176,6 +185,8 @@ class Party(_html.Shown):
         ----------
         messages
             The first message of every party, its own included, in any order.
+        progress
+            As for `keygen`.
 
         Returns
         -------
@@ -192,7 +203,9 @@ class Party(_html.Shown):
         >>> party.second([party.first(), other.first()]).round
         2
         """
-        return PartyMessage(self._native.second(_messages("second", messages)))
+        natives = _messages("second", messages)
+        with _progress.shown(progress, "second message", 0.5) as callback:
+            return PartyMessage(self._native.second(natives, callback))
 
     def deal(self) -> list[KeyShare]:
         """The parts of this party's secret, one for each party in order, where fewer than all
@@ -404,6 +417,7 @@ def aggregate(
     backend: str = "auto",
     device: str | None = None,
     threads: int = 0,
+    progress: Progress = None,
 ) -> CollectiveKeys:
     """The keys that the messages of all parties add up to: that of encryption, and a server's.
 
@@ -422,6 +436,8 @@ def aggregate(
         Whether sets below 128 bits are accepted.
     backend, device, threads
         The machine of the server, as for `keygen`.
+    progress
+        As for `keygen`.
 
     Returns
     -------
@@ -456,7 +472,8 @@ def aggregate(
         compact=compact,
     )
     on = context_of(plan, allow_insecure, threads, _machine.named(backend, device))
-    public, keys = _native.ckks_aggregate(on, natives, plan.form)
+    with _progress.shown(progress, "keys", 0.5) as callback:
+        public, keys = _native.ckks_aggregate(on, natives, plan.form, callback)
     server = Server(plan, on, keys)
     return CollectiveKeys(PublicKey(public, params(on.name).levels, plan.slots, server), server)
 

@@ -6,8 +6,6 @@ import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar, overload
 
-import numpy as np
-
 from becalm import _native, _values
 from becalm._arithmetic import Matrix, chebyshev, paired
 from becalm._native_calls import Calls, Operand
@@ -241,9 +239,6 @@ class Computes(Generic[V, N]):
         [2.5, 2.5, 2.5, 2.5]
         """
         native = self._operand("mean", x)._native
-        if native.level == 0 and not self.lifts:
-            remedy = self._upwards()
-            raise BadInput("mean", "a ciphertext at level 1 or above", "level 0", remedy)
         slots = native.slots
         count, step = _summed("mean", slots, size, stride)
         with named(_of_sum(count, step)):
@@ -280,8 +275,6 @@ class Computes(Generic[V, N]):
         [4.0, 4.0, 4.0, 4.0]
         """
         op, native = "replicate", self._operand("replicate", x)._native
-        if native.level == 0 and not self.lifts:
-            raise BadInput(op, "a ciphertext at level 1 or above", "level 0", self._upwards())
         slots = native.slots
         count = slots if size is None else _values.at_least_one(op, "size", size)
         function = _native.CkksFunction.replicate(count, _values.count(op, "index", index))
@@ -322,8 +315,6 @@ class Computes(Generic[V, N]):
         if matrix.slots != native.slots:
             wanted, remedy = f"a matrix for {native.slots} slots", "pass Matrix(array, slots=…)"
             raise BadInput(op, wanted, f"one for {matrix.slots}", remedy)
-        if native.level == 0 and not self.lifts:
-            raise BadInput(op, "a ciphertext at level 1 or above", "level 0", self._upwards())
         return self._vector(self._product(matrix, native), x.real and matrix.real)
 
     def polynomial(self, x: V, p: Any) -> V:
@@ -358,13 +349,6 @@ class Computes(Generic[V, N]):
         [1.0, 1.5, 3.0, 3.0]
         """
         found, native = chebyshev(p), self._operand("polynomial", x)._native
-        if native.level < found.depth and not self.lifts:
-            # A series may end before coefficients that are too small to count.
-            whole = np.size(getattr(p, "coef", p)) == found.degree + 1
-            of = f"degree {found.degree}" if whole else "this polynomial"
-            wanted = f"a ciphertext at level {found.depth} or above for {of}"
-            got, remedy = f"level {native.level}", f"{self._upwards()}, or lower the degree"
-            raise BadInput("polynomial", wanted, got, remedy)
         return self._vector(self._calls.polynomial(native, *found), x.real)
 
     def conjugate(self, x: V) -> V:
@@ -383,10 +367,6 @@ class Computes(Generic[V, N]):
         native = self._operand("conjugate", x)._native
         with named("make keys with conjugate=True"):
             return self._vector(self._calls.conjugate(native), x.real)
-
-    def _upwards(self) -> str:
-        """The remedy for too few levels."""
-        return "bootstrap it first" if self._planned.kinds else "encrypt it at a higher level"
 
     def _kind(self, kind: str | None) -> str:
         if kind is not None:

@@ -28,6 +28,7 @@ __all__ = [
     "Interrupted",
     "IoError",
     "MissingKey",
+    "MissingLevels",
     "OutOfMemory",
     "PrecisionWarning",
     "TooNoisy",
@@ -56,8 +57,32 @@ class Error(Exception):
         return type(self), (self.op, self.wanted, self.got, self.remedy), self.__dict__
 
 
+class MissingLevels(NamedTuple):
+    """The level that an operation of CKKS needs, and the lower one that its ciphertext has.
+
+    Examples
+    --------
+    >>> import becalm
+    >>> options = {"bootstrap": None, "allow_insecure": True, "progress": False}
+    >>> secret, server = becalm.keygen("ckks_toy_12", slots=4, **options)
+    >>> try:
+    ...     secret.encrypt([1, 2], level=2) ** 8
+    ... except becalm.BadInput as e:
+    ...     print(e.missing.needed, e.missing.left)
+    3 2
+    """
+
+    #: The lowest level at which the operation can start.
+    needed: int
+    #: The level of the ciphertext.
+    left: int
+
+
 class BadInput(Error, ValueError):
     """A value, length, table or shape that the operation cannot take."""
+
+    #: The levels of CKKS that are missing, where a ciphertext has too few.
+    missing: MissingLevels | None = None
 
 
 class BadIndex(BadInput, IndexError):

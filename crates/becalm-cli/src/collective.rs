@@ -166,7 +166,9 @@ pub fn party(args: &PartyArgs) -> Result<()> {
     let agreement =
         Agreement::new(&context, args.parties, threshold, seed_of(&args.seed)?, &needs)?;
     let party = Party::new(&context, &agreement, args.index)?;
-    let message = party.first_message(&context)?;
+    let bar = report::bar("first message", 1);
+    let message = party.first_message(&context, &report::follow(&bar))?;
+    bar.finish_and_clear();
     let mut parts = vec![file(&args.out, true, party.to_bytes(&context)?)];
     parts.push(file(&args.message, false, message.to_bytes(&context)?));
     for (path, part) in args.deal.iter().zip(party.deal(&context)?) {
@@ -222,7 +224,9 @@ pub fn answer(args: &AnswerArgs) -> Result<()> {
     let dealt = args.dealt.iter().map(load).collect::<Result<Vec<KeyShare>>>()?;
     let dealt: Vec<&KeyShare> = dealt.iter().collect();
     let share = party.share(&context, &firsts, &dealt)?;
-    let message = party.second_message(&context, &firsts)?;
+    let bar = report::bar("second message", 1);
+    let message = party.second_message(&context, &firsts, &report::follow(&bar))?;
+    bar.finish_and_clear();
     args.force.save(vec![
         file(&args.share, true, share.to_bytes(&context)?),
         file(&args.out, false, message.to_bytes(&context)?),
@@ -260,7 +264,10 @@ pub fn aggregate(args: &AggregateArgs) -> Result<()> {
     args.force.require_files([&args.public, &args.evaluation])?;
     let context = context_of(&args.messages[0], MESSAGE, args.trust.trust())?;
     let messages = messages_of(&context, &args.messages, &args.trust)?;
-    let (public, keys) = PartyMessage::aggregate(&context, &messages, KeyForm::Packed)?;
+    let (bar, form) = (report::bar("keys", 1), KeyForm::Packed);
+    let follow = report::follow(&bar);
+    let (public, keys) = PartyMessage::aggregate(&context, &messages, form, &follow)?;
+    bar.finish_and_clear();
     let note = KeyPlan::new(context.params(), &Wish::default())?.note().to_string();
     let bytes = context.public_key_to_bytes(&public)?;
     let write = |out: &mut Output| {

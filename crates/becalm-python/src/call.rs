@@ -1,7 +1,7 @@
 //! How calls cross the boundary: errors become exceptions, panics too, and long work is watched by the calling thread.
 
-use becalm::MissingPurpose;
 use becalm::math::threads::working;
+use becalm::{Missing, MissingPurpose};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use std::any::Any;
@@ -35,21 +35,32 @@ pub fn raise(error: becalm::Error) -> PyErr {
     let d = error.detail();
     let cpu = if d.cpu_can { " (device=\"cpu\")" } else { "" };
     let made = exception(class, &d.op, &d.wanted, &d.got, &format!("{}{cpu}", d.remedy));
-    let Some(key) = d.missing else { return made };
+    let Some(missing) = d.missing else { return made };
+    Python::attach(|py| {
+        match told(py, missing).and_then(|missing| made.value(py).setattr("missing", missing)) {
+            Ok(()) => made,
+            Err(e) => e,
+        }
+    })
+}
+
+/// The missing key or levels as an object of Python.
+fn told(py: Python<'_>, missing: Missing) -> PyResult<Bound<'_, PyAny>> {
+    let errors = py.import("becalm.errors")?;
+    let key = match missing {
+        Missing::Key(key) => key,
+        Missing::Levels(levels) => {
+            return errors.getattr("MissingLevels")?.call1((levels.needed, levels.left));
+        }
+        _ => return Ok(py.None().into_bound(py)),
+    };
     let (purpose, by) = match key.purpose {
         MissingPurpose::Multiply => ("multiplication", None),
         MissingPurpose::Conjugate => ("conjugation", None),
         MissingPurpose::Rotate(by) => ("rotation", Some(by)),
         MissingPurpose::Bootstrap => ("bootstrap", None),
     };
-    Python::attach(|py| {
-        let class = py.import("becalm.errors").and_then(|m| m.getattr("MissingKey"));
-        let missing = class.and_then(|c| c.call1((purpose, by, key.level)));
-        match missing.and_then(|key| made.value(py).setattr("missing", key)) {
-            Ok(()) => made,
-            Err(e) => e,
-        }
-    })
+    errors.getattr("MissingKey")?.call1((purpose, by, key.level))
 }
 
 fn exception(class: &str, op: &str, wanted: &str, got: &str, remedy: &str) -> PyErr {

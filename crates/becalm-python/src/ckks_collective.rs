@@ -1,14 +1,15 @@
 //! Collective keys of CKKS, for Python.
 
-use crate::call::raise;
+use crate::call::{raise, supervised};
 use crate::ciphertext::trust;
 use crate::ckks_evaluate::CkksKeys;
 use crate::ckks_keys::CkksPublicKey;
 use crate::ckks_machine::{CkksContext, Shared, brief, form_named};
 use crate::ckks_threshold::CkksKeyShare;
 use crate::keys::CkksNeeds;
-use becalm::ckks::{Agreement, KeyShare, Party, PartyMessage};
+use becalm::ckks::{Agreement, Context, KeyShare, Party, PartyMessage};
 use becalm::math::random::PublicSeed;
+use becalm::{Progress, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
@@ -20,6 +21,18 @@ fn hex(bytes: [u8; 32]) -> String {
 
 fn all(messages: &[PyRef<'_, CkksPartyMessage>]) -> Vec<PartyMessage> {
     messages.iter().map(|message| message.1.clone()).collect()
+}
+
+/// Work of seconds on the threads of a machine, which is followed and can be stopped.
+fn followed<T: Send>(
+    py: Python<'_>,
+    on: &Shared,
+    progress: Option<Py<PyAny>>,
+    work: impl FnOnce(&Context, Progress) -> Result<T> + Send,
+) -> PyResult<T> {
+    supervised(py, progress, |watch| {
+        on.cpu.install(|| work(&on.context, &|done, all| watch.step(done, all)))
+    })
 }
 
 /// A party of a collective key.
@@ -85,8 +98,8 @@ impl CkksParty {
     }
 
     /// Its first message.
-    fn first(&self, py: Python<'_>) -> PyResult<CkksPartyMessage> {
-        let message = brief(py, &self.0, |c| self.1.first_message(c))?;
+    fn first(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<CkksPartyMessage> {
+        let message = followed(py, &self.0, progress, |c, p| self.1.first_message(c, p))?;
         Ok(CkksPartyMessage(self.0.clone(), message))
     }
 
@@ -95,9 +108,11 @@ impl CkksParty {
         &self,
         py: Python<'_>,
         messages: Vec<PyRef<'_, CkksPartyMessage>>,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<CkksPartyMessage> {
         let firsts = all(&messages);
-        let message = brief(py, &self.0, |c| self.1.second_message(c, &firsts))?;
+        let second = |c: &Context, p: Progress| self.1.second_message(c, &firsts, p);
+        let message = followed(py, &self.0, progress, second)?;
         Ok(CkksPartyMessage(self.0.clone(), message))
     }
 
@@ -210,9 +225,11 @@ pub fn ckks_aggregate(
     on: &CkksContext,
     messages: Vec<PyRef<'_, CkksPartyMessage>>,
     form: &str,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<(CkksPublicKey, CkksKeys)> {
     let (messages, form) = (all(&messages), form_named(form).map_err(raise)?);
-    let (public, keys) = brief(py, &on.0, |c| PartyMessage::aggregate(c, &messages, form))?;
+    let aggregate = |c: &Context, p: Progress| PartyMessage::aggregate(c, &messages, form, p);
+    let (public, keys) = followed(py, &on.0, progress, aggregate)?;
     let id = public.id().to_string();
     Ok((CkksPublicKey(on.0.clone(), public, id), CkksKeys(on.0.clone(), Arc::new(keys))))
 }

@@ -8,10 +8,11 @@ use crate::ckks_machine::{
 };
 use crate::ckks_plain::CkksMap;
 use crate::ckks_program::CkksProgram;
-use crate::ckks_record::{dot, on_both, polynomial, rotations};
+use crate::ckks_record::{dot, on_both, rotations};
 use becalm::backend::Prepared;
 use becalm::cipher;
 use becalm::cipher::file::{Output, replace};
+use becalm::ckks::Chebyshev;
 use becalm::math::buffer::or_refused;
 use pyo3::prelude::*;
 use std::io::BufWriter;
@@ -187,7 +188,9 @@ impl CkksKeys {
         offset: f64,
     ) -> PyResult<CkksCiphertext> {
         self.with(&[&x.0], true)
-            .one(py, "polynomial", |p, r| polynomial(p, r[0], coefficients, factor, offset))
+            .one(py, "polynomial", |p, r| {
+                p.polynomial_of(r[0], Chebyshev(coefficients), factor, offset)
+            })
             .map(CkksCiphertext)
     }
 

@@ -7,7 +7,7 @@ use crate::ciphertext::trust;
 use crate::ckks_function::CkksFunction;
 use crate::ckks_machine::values;
 use crate::ckks_plain::{CkksMatrix, CkksPlaintext};
-use crate::ckks_record::{dot, on_both, polynomial, rotations};
+use crate::ckks_record::{dot, on_both, rotations};
 use crate::keys::CkksNeeds;
 use becalm::apps::real::Bootstraps;
 use becalm::ckks::{Chain, Chebyshev};
@@ -231,7 +231,7 @@ impl CkksProgram {
         offset: f64,
     ) -> PyResult<CkksRegister> {
         let depth = Chebyshev(coefficients.clone()).depth() + usize::from(factor != 1.0);
-        self.one(&[x], depth, |p, r| polynomial(p, r[0], coefficients, factor, offset))
+        self.one(&[x], depth, |p, r| p.polynomial_of(r[0], Chebyshev(coefficients), factor, offset))
     }
 
     /// The complex conjugate of every slot.

@@ -39,16 +39,3 @@ pub fn chebyshev_depth(coefficients: Vec<f64>) -> usize {
 pub(crate) fn rotations(p: &mut Program, x: Reg, by: &[i64]) -> Result<Vec<Reg>> {
     by.iter().map(|by| p.rotate(x, *by)).collect()
 }
-
-/// Σ c_i·T_i(factor·x + offset) of the slots, at the scale of the level that is left.
-pub(crate) fn polynomial(
-    p: &mut Program,
-    x: Reg,
-    coefficients: Vec<f64>,
-    factor: f64,
-    offset: f64,
-) -> Result<Reg> {
-    let x = if factor == 1.0 { x } else { p.multiply_constant(x, factor)? };
-    let x = if offset == 0.0 { x } else { p.add_constant(x, offset)? };
-    p.polynomial_at_level(x, Chebyshev(coefficients))
-}

@@ -18,12 +18,31 @@ pub struct Detail {
     pub got: String,
     /// The remedy for the caller.
     pub remedy: String,
-    /// The evaluation key that is missing, if any: a program can then state the remedy in its own words.
-    pub missing: Option<MissingKey>,
+    /// The key or the levels that are missing, if any: a program can then state the remedy in its own words.
+    pub missing: Option<Missing>,
     /// Whether the CPU does what this machine does not: a front end can then name its own option for that.
     pub cpu_can: bool,
     /// Whether the text names the file that it is about.
     pub names_file: bool,
+}
+
+/// Something that an operation of CKKS lacks, as data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Missing {
+    /// An evaluation key.
+    Key(MissingKey),
+    /// Levels: the operation starts at a higher level than the ciphertext has.
+    Levels(MissingLevels),
+}
+
+/// The level that an operation of CKKS needs, and the lower one that its ciphertext has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MissingLevels {
+    /// The lowest level at which the operation can start.
+    pub needed: usize,
+    /// The level of the ciphertext.
+    pub left: usize,
 }
 
 /// An evaluation key of CKKS that an operation lacks.
@@ -114,9 +133,9 @@ macro_rules! constructors {
                 self
             }
 
-            /// The same error, with the key that is missing.
-            pub(crate) fn lacking(mut self, key: MissingKey) -> Self {
-                match &mut self { $(Error::$variant(d) => d.missing = Some(key),)* }
+            /// The same error, with what is missing.
+            pub(crate) fn lacking(mut self, missing: Missing) -> Self {
+                match &mut self { $(Error::$variant(d) => d.missing = Some(missing),)* }
                 self
             }
 
@@ -179,6 +198,19 @@ constructors! {
 }
 
 impl Error {
+    /// A ciphertext of CKKS at a level that is too low. `purpose` follows the level in the text, as in `" for degree 7"`.
+    pub(crate) fn too_low(
+        op: impl Into<Cow<'static, str>>,
+        needed: usize,
+        left: usize,
+        purpose: &str,
+        remedy: String,
+    ) -> Self {
+        let wanted = format!("a ciphertext at level {needed} or above{purpose}");
+        let missing = Missing::Levels(MissingLevels { needed, left });
+        Error::bad_input(op, wanted, format!("level {left}"), remedy).lacking(missing)
+    }
+
     /// An error of a run in the name of the call that ran the program: `"bootstrap"`. Errors of anything else keep theirs.
     pub fn ran_by(self, op: impl Into<Cow<'static, str>>) -> Self {
         if self.detail().op == RUN { self.of(op) } else { self }

@@ -19,7 +19,7 @@ mod progress;
 pub mod security;
 pub mod tfhe;
 
-pub use error::{Detail, Error, MissingKey, MissingPurpose, Result};
+pub use error::{Detail, Error, Missing, MissingKey, MissingLevels, MissingPurpose, Result};
 pub use progress::{Progress, UNWATCHED};
 
 #[cfg(doctest)]

@@ -8,9 +8,11 @@ use becalm::bootstrap::ckks::{
 };
 use becalm::cipher::KeyForm;
 use becalm::cipher::file::inspect;
-use becalm::ckks::{Context, Needs};
+use becalm::ckks::{Chebyshev, Context, Needs};
 use becalm::params::{CkksParams, TfheParams};
-use becalm::{Error, MissingKey, MissingPurpose};
+use becalm::program::Reg;
+use becalm::program::rlwe::CkksProgram;
+use becalm::{Error, Missing, MissingKey, MissingLevels, MissingPurpose};
 use std::sync::Arc;
 
 fn toy() -> &'static CkksParams {
@@ -301,7 +303,7 @@ fn a_missing_key_is_named_in_data() {
     let evaluator = opened(context.keys(&secret, &Needs::default().rotate([1], 2)).unwrap());
     let x = context.encrypt(&vec![0.5.into(); 2048], 3, &secret).unwrap();
     let missing = |error: Error| error.detail().missing;
-    let key = |purpose| Some(MissingKey { purpose, level: 3 });
+    let key = |purpose| Some(Missing::Key(MissingKey { purpose, level: 3 }));
     let rotated = evaluator.rotate(&x, -5).err().and_then(missing);
     assert_eq!(rotated, key(MissingPurpose::Rotate(2048 - 5)));
     // There is one for this rotation, which does not reach so high.
@@ -309,11 +311,27 @@ fn a_missing_key_is_named_in_data() {
     assert_eq!(evaluator.conjugate(&x).err().and_then(missing), key(MissingPurpose::Conjugate));
     let program = regular(&context, &Settings::default()).unwrap();
     let bootstrap = evaluator.require(&program).err();
-    let found = bootstrap.and_then(missing).map(|key| key.purpose);
-    assert!(matches!(found, Some(MissingPurpose::Rotate(_))), "{found:?}");
+    let found = bootstrap.and_then(missing);
+    let rotation = |key: MissingKey| matches!(key.purpose, MissingPurpose::Rotate(_));
+    assert!(matches!(found, Some(Missing::Key(key)) if rotation(key)), "{found:?}");
     let other = context.keys(&context.secret_key().unwrap(), &Needs::default()).unwrap();
     let foreign = opened(other).rotate(&x, 1).err();
     assert_eq!(foreign.map(|e| (e.kind(), e.detail().missing)), Some(("wrong_key", None)));
+}
+
+/// An error for too few levels carries both levels as data.
+#[test]
+fn missing_levels_are_named_in_data() {
+    let context = Arc::new(Context::new(toy(), true).unwrap());
+    let mut program = CkksProgram::new(context.chain());
+    let x = program.input(1, 8).unwrap();
+    let squared = program.power(x, 2).unwrap();
+    let levels = |needed, left| Some(Missing::Levels(MissingLevels { needed, left }));
+    let refused = |made: becalm::Result<Reg>| made.unwrap_err().detail().missing;
+    assert_eq!(refused(program.power(x, 5)), levels(3, 1));
+    assert_eq!(refused(program.multiply(squared, squared)), levels(1, 0));
+    let cubic = Chebyshev(vec![0.0, 0.0, 0.0, 1.0]);
+    assert_eq!(refused(program.polynomial_of(x, cubic, 0.5, 0.0)), levels(3, 1));
 }
 
 /// Real values have their own matrices, which a plan for any values has room for.

@@ -1,7 +1,7 @@
 //! The purposes of evaluation keys of CKKS, in words and as errors have them.
 
 use super::{CkksKeys, Purpose};
-use crate::{MissingKey, MissingPurpose};
+use crate::{Missing, MissingKey, MissingPurpose};
 use std::collections::BTreeSet;
 
 impl CkksKeys {
@@ -34,7 +34,7 @@ impl Purpose {
     }
 
     /// A key of this purpose that is missing up to a level.
-    pub(crate) fn missing(self, level: usize, degree: usize) -> MissingKey {
+    pub(crate) fn missing(self, level: usize, degree: usize) -> Missing {
         let purpose = match self {
             Purpose::Multiply => MissingPurpose::Multiply,
             Purpose::Galois(g) => {
@@ -42,7 +42,7 @@ impl Purpose {
             }
             Purpose::ToEphemeral | Purpose::FromEphemeral => MissingPurpose::Bootstrap,
         };
-        MissingKey { purpose, level }
+        Missing::Key(MissingKey { purpose, level })
     }
 }
 

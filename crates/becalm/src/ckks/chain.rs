@@ -337,6 +337,20 @@ impl Chain {
         Ok(())
     }
 
+    /// Refuses a ciphertext at a level below the one that an operation needs. `purpose` follows the level in the text.
+    pub(crate) fn require_level(
+        &self,
+        op: &'static str,
+        needed: usize,
+        level: usize,
+        purpose: &str,
+    ) -> Result<()> {
+        if level >= needed {
+            return Ok(());
+        }
+        Err(Error::too_low(op, needed, level, purpose, self.upwards()))
+    }
+
     /// The remedy for a missing level.
     pub(crate) fn upwards(&self) -> String {
         match self.params().bootstrap {

@@ -26,7 +26,8 @@ use crate::math::buffer::or_refused;
 use crate::math::parallel::*;
 use crate::math::random::{Domain, NoiseStream, PublicSeed, SecretSeed};
 use crate::math::rns::centred;
-use crate::{Error, Result};
+use crate::progress::tell;
+use crate::{Error, Progress, Result};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -205,6 +206,7 @@ impl Agreement {
     /// `BadInput` for parties that [`KeyShare::split`] would refuse, levels above the user's and more than 1024 keys.
     ///
     /// ```
+    /// use becalm::UNWATCHED;
     /// use becalm::cipher::KeyForm;
     /// use becalm::ckks::{Agreement, Context, Needs, PartialDecryption, Party, PartyMessage};
     /// use becalm::math::complex::Complex;
@@ -214,9 +216,13 @@ impl Agreement {
     /// let context = Context::new(CkksParams::named("ckks_toy_12")?, true)?;
     /// let agreement = Agreement::new(&context, 2, 2, PublicSeed::from_system()?, &Needs::default())?;
     /// let (a, b) = (Party::new(&context, &agreement, 1)?, Party::new(&context, &agreement, 2)?);
-    /// let firsts = [a.first_message(&context)?, b.first_message(&context)?];
-    /// let seconds = [a.second_message(&context, &firsts)?, b.second_message(&context, &firsts)?];
-    /// let (public, _keys) = PartyMessage::aggregate(&context, &[firsts.clone(), seconds].concat(), KeyForm::Ready)?;
+    /// let firsts = [&a, &b].map(|party| party.first_message(&context, UNWATCHED));
+    /// let firsts = firsts.into_iter().collect::<Result<Vec<_>, _>>()?;
+    /// let mut messages = firsts.clone();
+    /// for party in [&a, &b] {
+    ///     messages.push(party.second_message(&context, &firsts, UNWATCHED)?);
+    /// }
+    /// let (public, _keys) = PartyMessage::aggregate(&context, &messages, KeyForm::Ready, UNWATCHED)?;
     ///
     /// let x = context.encrypt_public(&[Complex::from(0.5)], 1, &public)?;
     /// let shares = [&a, &b].map(|party| party.share(&context, &firsts, &[]));
@@ -395,8 +401,8 @@ impl Party {
     /// A party's first message, to all others and to whoever adds up the messages.
     ///
     /// # Errors
-    /// `WrongParams` for a party of another set, `Memory` where the message does not fit.
-    pub fn first_message(&self, context: &Context) -> Result<PartyMessage> {
+    /// `WrongParams` for a party of another set, `Memory` where the message does not fit, `Interrupted` when stopped.
+    pub fn first_message(&self, context: &Context, progress: Progress) -> Result<PartyMessage> {
         let op = "tell the first message";
         context.check_set(op, self.agreement.params)?;
         let rows = self.agreement.rows(context, 1);
@@ -405,7 +411,8 @@ impl Party {
             let mut image = s.clone();
             let mut residues = vec![];
             let mut of = None;
-            for row in &rows {
+            for (done, row) in rows.iter().enumerate() {
+                tell(op, progress, done, rows.len())?;
                 if row.key != of {
                     of = row.key;
                     image = match row.key {

@@ -48,12 +48,11 @@ impl Formula {
         slots.map_or(Ok(()), |slots| require_slots(slots, period))?;
         let (lowest, needed) = (levels.min().unwrap_or(0), self.levels());
         if bootstraps.is_none() && lowest < needed {
-            let wanted = format!("a ciphertext at level {needed} or above");
-            let fewer = if exact { "" } else { " ask for fewer bits," };
-            let remedy = format!(
-                "bootstrap earlier,{fewer} or turn on auto, which bootstraps where levels run out"
-            );
-            return Err(Error::bad_input(RUN, wanted, format!("level {lowest}"), remedy));
+            let remedy = match exact {
+                true => program.remedy_of_level(),
+                false => "bootstrap earlier, ask for fewer bits, or turn on auto, which bootstraps where levels run out".into(),
+            };
+            return Err(Error::too_low(RUN, needed, lowest, "", remedy));
         }
         let mut recorder = Recorder { program, bootstraps, made: vec![] };
         let mut given = arguments.iter();

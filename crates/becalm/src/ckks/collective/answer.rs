@@ -9,7 +9,8 @@ use crate::math::memory::require_memory_or;
 use crate::math::parallel::*;
 use crate::math::random::SecretSeed;
 use crate::math::rns::Scratch;
-use crate::{Error, Result};
+use crate::progress::tell;
+use crate::{Error, Progress, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -99,11 +100,12 @@ impl Party {
     ///
     /// # Errors
     /// `BadInput` for messages that are not one first message of each party of the agreement, or not the own one; `WrongParams` for a
-    /// party of another set; `BadFile` for residues that cannot be.
+    /// party of another set; `BadFile` for residues that cannot be; `Interrupted` when stopped.
     pub fn second_message(
         &self,
         context: &Context,
         firsts: &[PartyMessage],
+        progress: Progress,
     ) -> Result<PartyMessage> {
         let op = "tell the second message";
         let firsts = self.firsts(context, op, firsts)?;
@@ -113,7 +115,8 @@ impl Party {
         or_refused(op, || {
             let s = self.limbs(context);
             let mut residues = vec![];
-            for row in &rows {
+            for (done, row) in rows.iter().enumerate() {
+                tell(op, progress, done, rows.len())?;
                 let same = |other: &&Row| other.key == row.key && other.digit == row.digit;
                 let both: Vec<&Row> = before.iter().filter(same).collect();
                 residues.extend(self.second_row(context, row, &both, &firsts, &s, &answers)?);
@@ -276,11 +279,13 @@ impl PartyMessage {
     ///
     /// # Errors
     /// `BadInput` where a message is missing, twice there or of another agreement, and where second messages answer other first
-    /// ones; `WrongParams` for another set; `BadFile` for residues that cannot be; `Memory` where the keys do not fit.
+    /// ones; `WrongParams` for another set; `BadFile` for residues that cannot be; `Memory` where the keys do not fit; `Interrupted` when
+    /// stopped.
     pub fn aggregate(
         context: &Context,
         messages: &[PartyMessage],
         form: KeyForm,
+        progress: Progress,
     ) -> Result<(CkksPublicKey, CkksKeys)> {
         let op = "add up messages";
         let Some(agreement) = messages.first().map(|message| message.agreement.clone()) else {
@@ -304,7 +309,8 @@ impl PartyMessage {
         require_memory_or(op, bytes, "agree on fewer keys, or take seeded ones")?;
         let public = or_refused(op, || public_of(context, &agreement, &firsts, id))?;
         let mut switches = BTreeMap::new();
-        for (purpose, level) in &agreement.keys {
+        for (done, (purpose, level)) in agreement.keys.iter().enumerate() {
+            tell(op, progress, done, agreement.keys.len())?;
             let key = or_refused(op, || {
                 switch_of(context, &agreement, (*purpose, *level), &firsts, &seconds)
             })?;

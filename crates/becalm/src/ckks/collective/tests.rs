@@ -2,6 +2,7 @@
 //! does not fit is refused.
 
 use super::*;
+use crate::UNWATCHED;
 use crate::cipher::file::{Draft, Trust};
 use crate::cipher::{CkksKeys, CkksPublicKey, CkksSecretKey, Held, KeyForm, Rlwe};
 use crate::ckks::threshold::shared_words;
@@ -40,9 +41,10 @@ fn made(context: &Context, n: usize, t: usize) -> Made {
     let agreement = Agreement::new(context, n, t, SEED, &needs()).unwrap();
     let parties: Vec<Party> =
         (1..=n).map(|i| Party::new(context, &agreement, i).unwrap()).collect();
-    let firsts: Vec<_> = parties.iter().map(|p| p.first_message(context).unwrap()).collect();
+    let firsts: Vec<_> =
+        parties.iter().map(|p| p.first_message(context, UNWATCHED).unwrap()).collect();
     let seconds: Vec<_> =
-        parties.iter().map(|p| p.second_message(context, &firsts).unwrap()).collect();
+        parties.iter().map(|p| p.second_message(context, &firsts, UNWATCHED).unwrap()).collect();
     let mut dealt: Vec<Vec<KeyShare>> = parties.iter().map(|p| p.deal(context).unwrap()).collect();
     let mut share = |p: &Party| {
         let own = |(from, all): (usize, &mut Vec<KeyShare>)| {
@@ -57,7 +59,8 @@ fn made(context: &Context, n: usize, t: usize) -> Made {
     };
     let shares = parties.iter().map(&mut share).collect();
     let both = [firsts.clone(), seconds.clone()].concat();
-    let (public, keys) = PartyMessage::aggregate(context, &both, KeyForm::Ready).unwrap();
+    let (public, keys) =
+        PartyMessage::aggregate(context, &both, KeyForm::Ready, UNWATCHED).unwrap();
     let secret = Party::summed_secret(context, &parties, public.id());
     Made { parties, firsts, seconds, shares, public, keys, secret }
 }
@@ -254,13 +257,13 @@ fn a_part_does_not_tell_the_secret_of_its_party() {
 fn messages_follow_from_the_party_and_what_it_answers() {
     let context = toy();
     let Made { parties, firsts, seconds, .. } = made(&context, 2, 2);
-    assert!(parties[0].first_message(&context).unwrap() == firsts[0]);
-    assert!(parties[0].second_message(&context, &firsts).unwrap() == seconds[0]);
+    assert!(parties[0].first_message(&context, UNWATCHED).unwrap() == firsts[0]);
+    assert!(parties[0].second_message(&context, &firsts, UNWATCHED).unwrap() == seconds[0]);
     let reversed: Vec<_> = firsts.iter().rev().cloned().collect();
-    assert!(parties[0].second_message(&context, &reversed).unwrap() == seconds[0]);
+    assert!(parties[0].second_message(&context, &reversed, UNWATCHED).unwrap() == seconds[0]);
     let other = Party::new(&context, &parties[0].agreement, 2).unwrap();
-    let others = [firsts[0].clone(), other.first_message(&context).unwrap()];
-    let answer = parties[0].second_message(&context, &others).unwrap();
+    let others = [firsts[0].clone(), other.first_message(&context, UNWATCHED).unwrap()];
+    let answer = parties[0].second_message(&context, &others, UNWATCHED).unwrap();
     let row = &parties[0].agreement.rows(&context, 2)[0];
     let [one, two] =
         [&seconds[0], &answer].map(|m| parties[0].noise(&context, row, &m.answers.unwrap()));
@@ -314,13 +317,13 @@ fn messages_that_do_not_belong_together_are_refused() {
     let other = made(&context, 3, 2);
     let elsewhere = {
         let agreement = Agreement::new(&context, 3, 2, PublicSeed([9; 32]), &needs()).unwrap();
-        Party::new(&context, &agreement, 2).unwrap().first_message(&context).unwrap()
+        Party::new(&context, &agreement, 2).unwrap().first_message(&context, UNWATCHED).unwrap()
     };
     let (f, s) = (&one.firsts, &one.seconds);
     let says = |made: Result<()>| made.err().map(|e| e.detail().got.clone()).unwrap_or_default();
     let answer = |list: &[&PartyMessage]| {
         let list: Vec<_> = list.iter().map(|m| (*m).clone()).collect();
-        says(one.parties[0].second_message(&context, &list).map(drop))
+        says(one.parties[0].second_message(&context, &list, UNWATCHED).map(drop))
     };
     assert_eq!(answer(&[&f[2], &f[0], &f[1]]), "");
     assert_eq!(answer(&[]), "none of [1, 2, 3]");
@@ -331,7 +334,7 @@ fn messages_that_do_not_belong_together_are_refused() {
     assert_eq!(answer(&[&other.firsts[0], &f[1], &f[2]]), "one of other secrets");
     let sum = |list: &[&PartyMessage]| {
         let list: Vec<_> = list.iter().map(|m| (*m).clone()).collect();
-        says(PartyMessage::aggregate(&context, &list, KeyForm::Ready).map(drop))
+        says(PartyMessage::aggregate(&context, &list, KeyForm::Ready, UNWATCHED).map(drop))
     };
     assert_eq!(sum(&[&s[2], &f[0], &f[1], &s[0], &f[2], &s[1]]), "");
     assert_eq!(sum(&[]), "none");
@@ -394,7 +397,7 @@ fn parties_messages_shares_and_keys_come_back_from_files() {
         back
     };
     let firsts: Vec<_> = firsts.iter().map(read).collect();
-    assert!(party.second_message(&context, &firsts).unwrap() == read(&seconds[1]));
+    assert!(party.second_message(&context, &firsts, UNWATCHED).unwrap() == read(&seconds[1]));
     let path = |name: &str| {
         std::env::temp_dir().join(format!("becalm-collective-{name}-{}", std::process::id()))
     };

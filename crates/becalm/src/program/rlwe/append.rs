@@ -87,13 +87,8 @@ impl CkksProgram {
             return Err(Error::bad_input(op, wanted, got, "pass a register of the same kind"));
         }
         if have.level < wanted.level {
-            let text = format!("a ciphertext at level {} or above", wanted.level);
-            return Err(Error::bad_input(
-                op,
-                text,
-                format!("level {}", have.level),
-                other.remedy_of_level(),
-            ));
+            let remedy = other.remedy_of_level();
+            return Err(Error::too_low(op, wanted.level, have.level, "", remedy));
         }
         let reg = if have.level > wanted.level { self.level_down(reg, wanted.level)? } else { reg };
         let have = self.content(reg)?;

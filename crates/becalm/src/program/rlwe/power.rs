@@ -1,6 +1,6 @@
-//! Powers of a register, with the fewest levels.
+//! Powers of a register, with the fewest levels, and polynomials on an interval.
 
-use super::CkksProgram;
+use super::{Chebyshev, CkksProgram};
 use crate::program::Reg;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -21,13 +21,23 @@ impl CkksProgram {
             return Err(Error::bad_input(op, wanted, got, "use registers of the program"));
         };
         let depth = (u64::BITS - last.leading_zeros()) as usize;
-        if depth > level {
-            let wanted = format!("a ciphertext at level {depth} or above for the power {exponent}");
-            let got = format!("level {level}");
-            let remedy = self.chain.upwards();
-            return Err(Error::bad_input(op, wanted, got, remedy));
-        }
+        self.chain.require_level(op, depth, level, &format!(" for the power {exponent}"))?;
         self.raised(exponent, &mut BTreeMap::from([(1, x)]))
+    }
+
+    /// p(factor·x + offset) in every slot, at the scale of the level that is left. A factor other than 1 takes a level.
+    ///
+    /// # Errors
+    /// As [`CkksProgram::polynomial`] and [`CkksProgram::multiply_constant`]; all levels are asked for at once.
+    pub fn polynomial_of(&mut self, x: Reg, p: Chebyshev, factor: f64, offset: f64) -> Result<Reg> {
+        let (level, mapped) = (self.known(x)?.level, factor != 1.0);
+        let (depth, degree) = (p.depth() + usize::from(mapped), p.degree());
+        self.chain.require_level("polynomial", depth, level, &format!(" for degree {degree}"))?;
+        self.wholly(|own| {
+            let x = if mapped { own.multiply_constant(x, factor)? } else { x };
+            let x = if offset == 0.0 { x } else { own.add_constant(x, offset)? };
+            own.polynomial_at_level(x, p)
+        })
     }
 
     fn raised(&mut self, exponent: u64, made: &mut BTreeMap<u64, Reg>) -> Result<Reg> {

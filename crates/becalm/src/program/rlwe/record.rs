@@ -487,14 +487,8 @@ impl CkksProgram {
     }
 
     fn below(&self, op: &'static str, from: RlweInfo, by: usize) -> Result<usize> {
-        match from.level.checked_sub(by) {
-            Some(level) => Ok(level),
-            None => {
-                let (wanted, got) = (format!("a ciphertext at level {by} or above"), from.level);
-                let remedy = self.chain.upwards();
-                Err(Error::bad_input(op, wanted, format!("level {got}"), remedy))
-            }
-        }
+        self.chain.require_level(op, by, from.level, "")?;
+        Ok(from.level - by)
     }
 
     /// One level lower, at the scale of that level.

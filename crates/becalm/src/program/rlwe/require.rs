@@ -3,7 +3,7 @@
 use super::{CkksOp, CkksProgram, RlweInfo};
 use crate::cipher::{Account, CkksKeys, Integers, KeyId, Purpose, Rlwe};
 use crate::ckks::{power_of_rotation, same_scale};
-use crate::{Error, MissingPurpose, Result};
+use crate::{Error, Missing, MissingKey, MissingPurpose, Result};
 use std::collections::BTreeSet;
 
 impl CkksProgram {
@@ -25,7 +25,7 @@ impl CkksProgram {
     }
 
     /// The remedy for a ciphertext at too low a level.
-    pub(super) fn remedy_of_level(&self) -> String {
+    pub(crate) fn remedy_of_level(&self) -> String {
         match self.limits.error {
             Some(_) => {
                 "bootstrap earlier, encrypt at a higher level, or make keys for the kind regular, which starts at level 0".into()
@@ -81,9 +81,8 @@ impl CkksProgram {
         info: &RlweInfo,
     ) -> Result<()> {
         if x.level() < info.level {
-            let wanted = format!("a ciphertext at level {} or above", info.level);
-            let got = format!("level {}", x.level());
-            return Err(Error::bad_input(op, wanted, got, self.remedy_of_level()));
+            let remedy = self.remedy_of_level();
+            return Err(Error::too_low(op, info.level, x.level(), "", remedy));
         }
         let bits = x.integers().map(|own| own.bits);
         if bits != info.integers {
@@ -164,7 +163,7 @@ impl CkksProgram {
         let missing: Vec<(i64, usize)> =
             each.filter(|(by, level)| lacks(power(*by), *level)).collect();
         let refuse = |wanted: String, got: String, purpose, level| {
-            let missing = crate::MissingKey { purpose, level };
+            let missing = Missing::Key(MissingKey { purpose, level });
             Err(Error::wrong_key(op, wanted, got, remedy).lacking(missing))
         };
         if let Some((turn, level)) = missing.iter().copied().max_by_key(|(_, level)| *level) {

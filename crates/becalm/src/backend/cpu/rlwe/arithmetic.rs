@@ -95,15 +95,19 @@ pub(in crate::backend) fn down<'a>(
 fn sum_of(context: &Context, op: &'static str, a: &Rlwe, b: &Rlwe, subtract: bool) -> Result<Rlwe> {
     let [a, b] = aligned(context, op, a, b)?;
     check_same_scale(op, a.scale, b.scale)?;
-    let mut out = a.into_owned();
-    let (n, words) = (context.params().degree(), context.words_of(out.level, 0));
-    for (x, y) in out.parts.iter_mut().zip(&b.parts) {
-        let x = Arc::make_mut(x);
-        x.par_chunks_mut(n).zip(y.par_chunks(n)).enumerate().for_each(|(i, (x, y))| {
-            let i = words[i];
-            if subtract { context.ring().sub(i, x, y) } else { context.ring().add(i, x, y) }
+    let (ring, n, words) =
+        (context.ring(), context.params().degree(), context.words_of(a.level, 0));
+    let mut out = empty(&a);
+    out.parts = [0, 1].map(|k| {
+        let (x, y) = (a.parts[k].par_chunks(n), b.parts[k].par_chunks(n));
+        let mut part = ring.scratch(a.parts[k].len());
+        part.par_chunks_mut(n).zip(x.zip(y)).enumerate().for_each(|(i, (out, (x, y)))| {
+            // A copy of a limb stays in the cache, one of a ciphertext does not.
+            out.copy_from_slice(x);
+            if subtract { ring.sub(words[i], out, y) } else { ring.add(words[i], out, y) }
         });
-    }
+        Arc::new(part)
+    });
     Ok(out)
 }
 
@@ -226,7 +230,6 @@ pub(super) fn check_same_scale(op: &'static str, a: f64, b: f64) -> Result<()> {
 
 /// The level below that of a ciphertext.
 pub(super) fn level_below(chain: &Chain, op: &'static str, a: &Rlwe) -> Result<usize> {
-    a.level.checked_sub(1).ok_or_else(|| {
-        Error::bad_input(op, "a ciphertext at level 1 or above", "level 0", chain.upwards())
-    })
+    chain.require_level(op, 1, a.level, "")?;
+    Ok(a.level - 1)
 }

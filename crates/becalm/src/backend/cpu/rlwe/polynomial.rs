@@ -8,10 +8,10 @@ use super::arithmetic::check_scale;
 use super::instructions::Instructions;
 use super::key_switch::KeyInUse;
 use super::sum::Sum;
+use crate::Result;
 use crate::cipher::{Purpose, Rlwe};
 use crate::ckks::{CHEBYSHEV_LEAF, Chebyshev, Context};
 use crate::math::buffer::or_refused;
-use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
@@ -103,11 +103,8 @@ pub(super) fn evaluate(on: &Instructions, x: &Rlwe, p: &Chebyshev, scale: f64) -
     let op = "evaluate a polynomial";
     on.check(op, x)?;
     p.check(op)?;
-    if x.level < p.depth() {
-        let wanted = format!("level {} or above for degree {}", p.depth(), p.degree());
-        let remedy = format!("{}, or lower the degree", on.context().upwards());
-        return Err(Error::bad_input(op, wanted, format!("level {}", x.level), remedy));
-    }
+    let purpose = format!(" for degree {}", p.degree());
+    on.context().require_level(op, p.depth(), x.level, &purpose)?;
     let (context, below) = (on.context(), x.level - p.depth());
     check_scale(context, op, below, scale)?;
     // Bootstraps know what their levels hold.

@@ -2,6 +2,7 @@
 
 use super::share::recovered;
 use super::*;
+use crate::UNWATCHED;
 use crate::math::random::PublicSeed;
 use std::time::Instant;
 
@@ -22,11 +23,12 @@ fn simulated(name: &str, (n, t): (usize, usize), form: KeyForm) -> Simulation {
     let start = Instant::now();
     let parties: Vec<Party> =
         (1..=n).map(|i| Party::new(&context, &agreement, i).unwrap()).collect();
-    let firsts: Vec<_> = parties.iter().map(|p| p.first_message(&context).unwrap()).collect();
+    let firsts: Vec<_> =
+        parties.iter().map(|p| p.first_message(&context, UNWATCHED).unwrap()).collect();
     let bytes = |m: &PartyMessage| m.to_bytes(&context).unwrap().len() as f64 / 1e6;
     println!("first: {:.2} MB, {:.2} s for all", bytes(&firsts[0]), start.elapsed().as_secs_f64());
     let start = Instant::now();
-    let second = |p: &Party| p.second_message(&context, &firsts).unwrap();
+    let second = |p: &Party| p.second_message(&context, &firsts, UNWATCHED).unwrap();
     let seconds: Vec<_> = parties.iter().map(second).collect();
     println!(
         "second: {:.2} MB, {:.2} s for all",
@@ -44,7 +46,8 @@ fn simulated(name: &str, (n, t): (usize, usize), form: KeyForm) -> Simulation {
     };
     let shares = parties.iter().map(share).collect();
     let (public, keys) =
-        PartyMessage::aggregate(&context, &[firsts.clone(), seconds].concat(), form).unwrap();
+        PartyMessage::aggregate(&context, &[firsts.clone(), seconds].concat(), form, UNWATCHED)
+            .unwrap();
     let secret = Party::summed_secret(&context, &parties, public.id());
     let context = Arc::new(context);
     let setup = CkksSetup::new(&context, &Arc::new(keys));
