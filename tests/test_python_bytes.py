@@ -102,6 +102,9 @@ def test_limits_and_threads(things):
             for wrong in (-1, "much"):
                 with pytest.raises(becalm.BadInput, match="limit"):
                     read(file, limit=wrong)
+    # What a reader takes for each byte of a program is said beside the limit.
+    with pytest.raises(becalm.BadFile, match=r"at most 1 bytes, a 64th of the limit of 100, got"):
+        becalm.from_bytes(things["program"][0].to_bytes(), allow_insecure=True, limit=100)
     file = things["server"][0].to_bytes()
     with pytest.raises(becalm.BadInput, match="threads"):
         becalm.from_bytes(file, allow_insecure=True, threads=-1)

@@ -79,6 +79,12 @@ def test_results_that_are_no_bits_are_refused(toy):
     circuit = becalm.circuit.trace(lambda a: ~a, 2)
     with pytest.raises(becalm.BadInput, match="encrypted bits, got values from 0 to 15"):
         circuit.decrypt(toy.secret, [toy.secret.encrypt([5, 7])] * 2)
+    with pytest.raises(becalm.BadInput, match=r"from 0 to 15; use secret\.decrypt"):
+        toy.secret.decrypt_bool(toy.secret.encrypt([5]))
+    with pytest.raises(becalm.BadInput, match=r"use secret\.decrypt\(x\), which gives booleans"):
+        toy.secret.decrypt_bool(toy.secret.encrypt([True], becalm.boolean))
+    with pytest.raises(becalm.BadInput, match="list of encrypted bits, got NoneType"):
+        circuit.decrypt(toy.secret, None)
 
 
 def test_the_cost_of_a_circuit_is_that_of_its_program():
@@ -127,6 +133,10 @@ def test_a_key_or_server_of_the_other_scheme_is_named(toy):
         (lambda: becalm.circuit.trace(lambda a: -a, 4), "operators that bits have"),
         (lambda: becalm.circuit.trace(lambda a: 7 % a, 4), "operators that bits have"),
         (lambda: becalm.circuit.trace(lambda a: np.where(a > 1, a, a), 4), "where numpy has"),
+        (lambda: becalm.circuit.trace(lambda a: np.sqrt(a), 4), "got numpy.sqrt; use operators"),
+        (lambda: becalm.circuit.trace(lambda a: np.add.reduce(a), 4), "got numpy.add.reduce"),
+        (lambda: becalm.circuit.trace(lambda a: a + np.arange(2), 4), "got ndarray"),
+        (lambda: becalm.circuit.trace(lambda a: np.arange(2) + a, 4), "got an array"),
         (
             lambda: becalm.circuit.trace(lambda a: ~a, 4)([3, 16]),
             "longer number at position 1",
@@ -247,6 +257,36 @@ def test_verilog_is_read(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not HAS_YOSYS, reason="no yosys and no pyosys")
+def test_an_index_past_the_end_reads_zeros(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ['PATH']}")
+    file = tmp_path / "past.sv"
+    file.write_text(
+        "module m(input [3:0] a, i, input [-1:-2] n, output b, c, output [1:0] d,\n"
+        "output reg [1:0] e, f, output [1:0] g);\n"
+        "wire [7:4] high = a; assign b = a[i], c = high[i], d = a[i +: 2], g = n;\n"
+        "reg [1:0] array [0:4], rom [0:4];\n"
+        "initial begin rom[0] = 1; rom[1] = 2; rom[2] = 3; rom[3] = 3; rom[4] = 3; end\n"
+        "always @* begin array[0] = a; array[1] = 1; array[2] = 2; array[3] = a >> 2;\n"
+        "array[4] = 3; e = array[i[2:0]]; f = rom[i[2:0]]; end\nendmodule\n"
+    )
+    circuit = becalm.circuit.load(file)
+    assert circuit.inputs == [("a", 4), ("i", 4), ("n", 2)]
+    for a in (0b1111, 0b1010):
+        for i in range(16):
+            array, rom = ([a & 3, 1, 2, a >> 2, 3, 0, 0, 0], [1, 2, 3, 3, 3, 0, 0, 0])
+            wanted = (a >> i & 1, (a << 4) >> i & 1, a >> i & 3, array[i & 7], rom[i & 7], 2)
+            assert circuit(a, i, 2) == wanted, (a, i)
+    for text in (
+        "module m(input e, d, output reg q); always @* if (e) q = d; endmodule",
+        "module m(input e, d, output reg q); always_comb if (e) q = d; endmodule",
+        "module m(input e, d, output reg q); always @(posedge e) q <= d; endmodule",
+    ):
+        file.write_text(text)
+        with pytest.raises(becalm.BadInput, match=r"past\.sv, got memory for `q`; take reg"):
+            becalm.circuit.load(file)
+
+
+@pytest.mark.skipif(not HAS_YOSYS, reason="no yosys and no pyosys")
 def test_the_top_module_is_named_where_there_are_several(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ['PATH']}")
     file = tmp_path / "two.v"
@@ -288,6 +328,17 @@ def test_bits_are_iterated_compared_and_shifted_away():
 def test_numbers_of_numpy_stand_on_either_side(three):
     traced = becalm.circuit.trace(lambda a: (three + a, a * three, three < a, three ^ a), 4)
     assert traced(5) == (8, 15, 1, 6)
+    traced = becalm.circuit.trace(
+        lambda a, b: (
+            np.add(a, b),
+            np.maximum(three, a),
+            np.minimum(a, b),
+            np.invert(a),
+            b + np.True_,
+        ),
+        *(4, 4),
+    )
+    assert traced(5, 9) == (14, 5, 5, 10, 10)
 
 
 def test_counters_are_recognised(monkeypatch):

@@ -133,6 +133,8 @@ def test_damaged_files_are_refused(toy, tmp_path):
     path.write_bytes(good)
     with pytest.raises(becalm.BadFile, match="100"):
         becalm.load(path, allow_insecure=True, limit=100)
+    with pytest.raises(becalm.BadFile, match="which is a folder; name a file in it"):
+        becalm.load(tmp_path)
     assert load(path).shape == (3,)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -48,8 +49,6 @@ class Bits:
 
     __slots__ = ("_gates", "_names")
     __hash__ = None  # type: ignore[assignment]
-    # numpy's numbers leave their operators to this class.
-    __array_ufunc__ = None
 
     def __init__(self, gates: Gates, names: list[str]) -> None:
         self._gates, self._names = gates, names
@@ -57,6 +56,20 @@ class Bits:
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         remedy = "use operators, and becalm.circuit.select where numpy has `where`"
         raise BadInput("trace", "operators on bits", "a function of numpy", remedy)
+
+    def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **more: Any) -> Bits:
+        apply = _UFUNCS.get(function)
+        if apply is None or method != "__call__" or more:
+            name = function.__name__ + ("" if method == "__call__" else f".{method}")
+            remedy = "use operators, numpy.minimum or numpy.maximum, or becalm.circuit.select"
+            raise BadInput("trace", "operators on bits", f"numpy.{name}", remedy)
+        # numpy's numbers, and arrays without an axis, would take their operators back.
+        for x in inputs:
+            if isinstance(x, np.ndarray) and x.ndim:
+                raise BadInput("trace", "bits or an integer", "an array", "take its elements")
+        numbers = (np.generic, np.ndarray)
+        given = (x.item() if isinstance(x, numbers) else x for x in inputs)
+        return apply(*given)  # type: ignore[no-any-return]
 
     def __len__(self) -> int:
         return len(self._names)
@@ -148,7 +161,7 @@ class Bits:
         return ~(self != other)
 
     def __ne__(self, other: object) -> Bits:  # type: ignore[override]
-        if not isinstance(other, (Bits, int, np.integer)):
+        if not isinstance(other, (Bits, int, np.integer, np.bool_)):
             raise BadInput("trace", "bits or an integer", type(other).__name__, "compare these")
         against = other if isinstance(other, Bits) else int(other)
         names = (self ^ against)._names
@@ -196,6 +209,32 @@ class Bits:
             names.append(gate(_XOR, half, carry))
             carry = gate(_XOR, x, gate(_AND, half, gate(_XOR, x, carry)))
         return [*names, carry]
+
+
+def _chosen(when: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Bits]:
+    return lambda a, b: select(when(a, b), a, b)
+
+
+#: Functions of numpy that are operators of bits.
+_UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
+    np.add: operator.add,
+    np.subtract: operator.sub,
+    np.multiply: operator.mul,
+    np.bitwise_and: operator.and_,
+    np.bitwise_or: operator.or_,
+    np.bitwise_xor: operator.xor,
+    np.invert: operator.invert,
+    np.left_shift: operator.lshift,
+    np.right_shift: operator.rshift,
+    np.equal: operator.eq,
+    np.not_equal: operator.ne,
+    np.less: operator.lt,
+    np.less_equal: operator.le,
+    np.greater: operator.gt,
+    np.greater_equal: operator.ge,
+    np.minimum: _chosen(operator.lt),
+    np.maximum: _chosen(operator.gt),
+}
 
 
 def join(*parts: Bits) -> Bits:
@@ -257,7 +296,7 @@ def select(bit: Bits, yes: Bits | int, no: Bits | int) -> Bits:
 def number(op: str, value: Any) -> int:
     """An integer from 0 up."""
     try:
-        found = operator.index(value)
+        found = operator.index(bool(value) if isinstance(value, np.bool_) else value)
     except TypeError:
         raise BadInput(op, "an integer", type(value).__name__, "pass an int") from None
     if found < 0:

@@ -199,8 +199,10 @@ class Operators:
             return _FURTHER[name](*(_plain(x) for x in inputs))
         if name.startswith("logical_"):
             return _logical(name, *inputs)
-        if name == "bitwise_count" and not self.type.signed:  # type: ignore[attr-defined]
-            return self._operate("count_ones", self)
+        if name == "bitwise_count":
+            # numpy counts the bits of the absolute value.
+            whole = abs(self) if self.type.signed else self  # type: ignore[attr-defined]
+            return self._operate("count_ones", whole)
         raise _unknown(name)
 
     def __array_function__(self, f: Any, types: Any, args: Any, kwargs: Any) -> Any:

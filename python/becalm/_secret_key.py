@@ -25,7 +25,7 @@ from becalm._progress import Progress
 from becalm._types import IntegerType
 from becalm._values import TableSource
 from becalm.aes import AesKey, EncryptedBytes
-from becalm.ciphertext import Ciphertext, EncryptedTable, require
+from becalm.ciphertext import Ciphertext, EncryptedTable, require, require_bits
 from becalm.errors import BadInput, Unsupported
 from becalm.integers import Integers
 from becalm.program import Table
@@ -325,17 +325,31 @@ class SecretKey(_html.Shown):
     def decrypt_bool(self, x: Ciphertext) -> Any:
         """Booleans: a `bool` for a single one, else an array.
 
+        Parameters
+        ----------
+        x
+            Encrypted bits, as gates and `encrypt_bool` give them: their public range is 0 to 1.
+
         Returns
         -------
         bool or array
             A `bool` for a single value.
+
+        Raises
+        ------
+        BadInput
+            For values that may be others than 0 and 1, and for what is no `Ciphertext`.
 
         Examples
         --------
         >>> secret.decrypt_bool(server.and_(secret.encrypt_bool(True), secret.encrypt_bool(False)))
         False
         """
-        values = self.decrypt(require(x, "decrypt"))
+        if isinstance(x, Integers):
+            remedy = "use secret.decrypt(x), which gives booleans for integers of type boolean"
+            raise BadInput("decrypt", "bits of gates", "encrypted integers", remedy)
+        require_bits(x, "use secret.decrypt(x)")
+        values = self.decrypt(x)
         return values == 1 if isinstance(values, int) else values.astype(bool)
 
     def phases(self, x: Ciphertext) -> npt.NDArray[np.uint64]:

@@ -105,7 +105,7 @@ class EncryptedBytes(Encrypted, _html.Shown):
         >>> becalm.load("bytes.becalm", allow_insecure=True).decrypt(secret)
         b'calm'
         """
-        _native.save_bits(self._bits, False, path, bool(seeded))
+        _native.save_bits(self._bits, False, _values.path("save", path), bool(seeded))
 
     def to_bytes(self, *, seeded: bool = False) -> bytes:
         """The file of `save` in memory; `from_bytes` reads it.
@@ -219,7 +219,7 @@ class AesKey(Encrypted, _html.Shown):
         >>> becalm.load("key.becalm", allow_insecure=True).decrypt(secret)
         b'becalm, 16 bytes'
         """
-        _native.save_bits(self._bits, True, path, bool(seeded))
+        _native.save_bits(self._bits, True, _values.path("save", path), bool(seeded))
 
     def to_bytes(self, *, seeded: bool = False) -> bytes:
         """The file of `save` in memory; `from_bytes` reads it.

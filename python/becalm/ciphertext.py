@@ -490,6 +490,15 @@ def require(x: object, op: str) -> Ciphertext:
     return x
 
 
+def require_bits(x: object, remedy: str) -> Ciphertext:
+    """The ciphertext of bits that `x` has to be: by its public range, whatever its values are."""
+    bits = require(x, "decrypt")
+    low, high = bits.range
+    if low < 0 or high > 1:
+        raise BadInput("decrypt", "encrypted bits", f"values from {low} to {high}", remedy)
+    return bits
+
+
 def _constants(op: str, value: Any) -> npt.NDArray[np.int64] | None:
     refuse_encrypted(op, value)
     if not isinstance(value, (list, tuple, np.ndarray)):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ import numpy as np
 from becalm import _html, _native, _progress, _public, _values
 from becalm._bits import Bits, Gates, join, number, require_width, select
 from becalm._called import called
-from becalm.ciphertext import Ciphertext, require
+from becalm.ciphertext import Ciphertext, require_bits
 from becalm.errors import BadInput
 from becalm.keys import SecretKey
 from becalm.program import TfheProgram
@@ -175,12 +175,11 @@ class Circuit(_html.Shown):
         17
         """
         _values.native_secret("decrypt", secret)
-        found = [results] if isinstance(results, Ciphertext) else list(results)
-        for x in found:
-            low, high = require(x, "decrypt").range
-            if low < 0 or high > 1:
-                remedy = "give the results of the compiled program"
-                raise BadInput("decrypt", "encrypted bits", f"values from {low} to {high}", remedy)
+        found = [results] if isinstance(results, Ciphertext) else results
+        if not isinstance(found, Iterable):
+            remedy = "give the results of server.run"
+            raise BadInput("decrypt", "a list of encrypted bits", type(found).__name__, remedy)
+        found = [require_bits(x, "give the results of the compiled program") for x in found]
         lanes = [np.asarray(secret.decrypt(x)) for x in found]
         shape = _values.common_shape("decrypt", *(lane.shape for lane in lanes))
         return self._values([np.broadcast_to(x, shape).ravel().tolist() for x in lanes], shape)

@@ -297,7 +297,9 @@ class Integers(_words.Words, _html.Shown):
         >>> becalm.load("x.becalm", allow_insecure=True).decrypt(secret).tolist()
         [200, 3]
         """
-        _native.save_integers(self.type.name, self._digits, path, bool(seeded))
+        _native.save_integers(
+            self.type.name, self._digits, _values.path("save", path), bool(seeded)
+        )
 
     def to_bytes(self, *, seeded: bool = False) -> bytes:
         """The file of `save` in memory, for the network; `from_bytes` reads it.

@@ -98,7 +98,7 @@ fn check(args: &Args) -> Result<()> {
 pub fn run(args: &Args) -> Result<()> {
     check(args)?;
     report::require_folder(args.json.as_deref())?;
-    args.json.iter().try_for_each(|path| args.force.require_new(path))?;
+    args.json.iter().try_for_each(|path| args.force.require_result(path))?;
     if let Some(wanted) = &args.tables {
         return tables::run(wanted, args.quick, args.json.as_deref());
     }

@@ -148,7 +148,7 @@ impl ProcessorArgs {
             }
         }
         let mut files = self.trace.iter().chain(&self.code);
-        files.try_for_each(|path| self.force.require_new(path))
+        files.try_for_each(|path| self.force.require_result(path))
     }
 }
 
@@ -201,7 +201,7 @@ struct RunArgs {
 pub fn run(args: &Args) -> Result<()> {
     match &args.verb {
         Verb::Compile(a) => {
-            a.force.require_new(&a.out)?;
+            a.force.require_result(&a.out)?;
             let (circuit, compiled) = compile(&a.circuit, a.backend.as_deref())?;
             output::write(&a.out, &compiled.program.to_bytes()?)?;
             cost(&a.circuit, &circuit, &compiled, None)
@@ -226,7 +226,7 @@ pub fn run(args: &Args) -> Result<()> {
         Verb::Run(a) => evaluate(a),
         Verb::Assemble(a) => {
             let named = || a.text.display().to_string();
-            a.force.require_new(&a.out)?;
+            a.force.require_result(&a.out)?;
             if begins(&a.text, 8)? == MAGIC.to_le_bytes() {
                 let way = "`becalm circuit disassemble` prints it as text";
                 return Err(other(&a.text, "the instructions as text", "a binary already", way));

@@ -5,7 +5,7 @@ use crate::report::{self, Given, counted, facts, megabytes};
 use crate::status::usage;
 use anyhow::Result;
 use becalm::backend::{Cpu, Evaluator, Tfhe, TfheSetup, for_params};
-use becalm::cipher::file::{Kind, Limits, Trust};
+use becalm::cipher::file::{Limits, Trust};
 use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey, SlotKey, SlotKeyKind};
 use becalm::params::TfheParams;
 use becalm::program::{Program, Reg};
@@ -232,9 +232,7 @@ fn slot_keys<'a>(args: &'a KeygenArgs, secret: &SecretKey) -> Result<Vec<(&'a Pa
 
 /// Refuses to write ciphertexts over a key, even where `--force` is given, and over another file unless it is.
 pub(crate) fn require_place(path: &Path, force: Force) -> Result<()> {
-    if Kind::of(path).is_ok_and(Kind::is_key) {
-        return Err(crate::output::holds_a_key(path));
-    }
+    force.require_result(path)?;
     force.require_files([path])
 }
 

@@ -39,7 +39,7 @@ pub struct Args {
 
 /// Measures, reports and draws.
 pub fn run(args: &Args) -> Result<()> {
-    args.plot.iter().try_for_each(|path| args.force.require_new(path))?;
+    args.plot.iter().try_for_each(|path| args.force.require_result(path))?;
     let mut params = TfheParams::named(&args.params)?.clone();
     if let Some(n) = args.short {
         params.lwe_dimension = n;

@@ -4,7 +4,7 @@
 use crate::status::usage;
 use anyhow::{Context, Result};
 use becalm::Error;
-use becalm::cipher::file::{Files, Part, replace, replace_all};
+use becalm::cipher::file::{Files, Kind, Part, replace, replace_all};
 use std::io::Write;
 use std::path::Path;
 
@@ -16,11 +16,15 @@ pub struct Force {
 }
 
 impl Force {
-    /// Refuses a file that exists. `-`, which is standard output, devices and pipes lose nothing and pass.
+    /// Refuses a file that exists, and a folder. `-`, which is standard output, devices and pipes lose nothing and pass.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn require_new(self, path: &Path) -> Result<()> {
+        if path.is_dir() {
+            let got = format!("{}, which is a folder", path.display());
+            return Err(Error::io("save", "the name of a file", got, "name a file in it").into());
+        }
         let there = path.as_os_str() != "-" && !is_stream(path) && path.symlink_metadata().is_ok();
         if self.force || !there {
             return Ok(());
@@ -28,6 +32,17 @@ impl Force {
         let got = format!("{}, which exists", path.display());
         let remedy = "choose another name, or pass --force to overwrite the file";
         Err(Error::io("save", "a new name", got, remedy).into())
+    }
+
+    /// [`Force::require_new`] for a result, which never replaces a key: `--force` does not mean one.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn require_result(self, path: &Path) -> Result<()> {
+        if Kind::of(path).is_ok_and(Kind::is_key) {
+            return Err(holds_a_key(path));
+        }
+        self.require_new(path)
     }
 
     /// Refuses what [`Force::save`] would refuse after the work: a file that exists, a path in no folder, and a device. Also one file for two.

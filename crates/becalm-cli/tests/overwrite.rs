@@ -49,6 +49,19 @@ fn a_file_that_exists_is_overwritten_only_by_force() {
     }
     let says = folder.refuse("encrypt --values 1 --allow-insecure --force -o secret.becalm");
     assert!(says.contains("holds a key"), "{says}");
+    let key = folder.read("evaluation.becalm");
+    for line in [
+        "circuit compile adder8.txt",
+        "circuit cost adder8.txt --backend processor --code",
+        "circuit assemble adder8.s",
+    ] {
+        let out = if line.ends_with("--code") { "" } else { " -o" };
+        let says = folder.refuse(&format!("{line}{out} evaluation.becalm --force"));
+        assert!(says.contains("evaluation.becalm, which holds a key"), "{line}: {says}");
+        let says = folder.refuse(&format!("{line}{out} . --force"));
+        assert!(says.contains("which is a folder; name a file in it"), "{line}: {says}");
+    }
+    assert_eq!(folder.read("evaluation.becalm"), key);
     // Standard output and devices hold nothing that could be lost.
     folder.succeed("circuit cost adder8.txt --backend processor --trace /dev/null");
 }

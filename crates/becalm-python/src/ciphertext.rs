@@ -4,6 +4,7 @@ use crate::call::{detached, guarded, raise};
 use crate::params::Params;
 use becalm::cipher;
 use becalm::cipher::file::Trust;
+use becalm::math::memory::require_memory;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
@@ -159,7 +160,7 @@ impl Lwe {
     /// Batches of one kind as one.
     #[staticmethod]
     fn concat(py: Python<'_>, batches: Vec<Bound<'_, Lwe>>) -> PyResult<Self> {
-        let batches: Vec<cipher::Lwe> = batches.iter().map(|b| b.get().0.clone()).collect();
+        let batches: Vec<&cipher::Lwe> = batches.iter().map(|b| &b.get().0).collect();
         detached(py, || cipher::Lwe::concat(&batches)).map(Lwe)
     }
 
@@ -302,6 +303,7 @@ impl Glwe {
 /// A value of Python that should be a batch or a table.
 pub fn ciphertext(value: &Bound<'_, PyAny>) -> PyResult<cipher::Ciphertext> {
     if let Ok(x) = value.cast::<Lwe>() {
+        guarded(|| require_memory("run", x.get().0.bytes()).map_err(raise))?;
         return Ok(x.get().0.clone().into());
     }
     if let Ok(x) = value.cast::<Glwe>() {

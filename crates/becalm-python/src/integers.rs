@@ -139,10 +139,11 @@ pub fn encrypt_integers(
     name: &str,
     data: &[u8],
 ) -> PyResult<Vec<Lwe>> {
-    let digits = detached(py, || {
+    let digits = supervised(py, None, |watch| {
         let ty: Type = name.parse()?;
         let values = Zeroizing::new(clears(ty, data));
-        Ok(Integers::encrypt(&secret.0, ty, &values)?.digits().to_vec())
+        let progress = |done, all| watch.step(done, all);
+        Ok(Integers::encrypt_with(&secret.0, ty, &values, &progress)?.into_digits())
     })?;
     Ok(digits.into_iter().map(Lwe).collect())
 }

@@ -48,7 +48,12 @@ impl SecretKey {
         below: u64,
     ) -> PyResult<Lwe> {
         let data = Zeroizing::new(words(data));
-        detached(py, || self.0.encrypt_as(&data, Encoding { values, padding }, below)).map(Lwe)
+        let encoding = Encoding { values, padding };
+        let lwe = supervised(py, None, |watch| {
+            let progress = |done, all| watch.step(done, all);
+            self.0.encrypt_as_with(&data, encoding, below, &progress)
+        });
+        lwe.map(Lwe)
     }
 
     /// Encrypts little-endian 64-bit values as plain ciphertexts under the key of one slot.

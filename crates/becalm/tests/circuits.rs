@@ -122,6 +122,8 @@ fn what_would_be_misread_is_refused() {
             "none",
             "every bit of a port",
         ),
+        (".inputs a[-1] a[1]\n.outputs c\n.names c\n1", 2, "none", "every bit of a port"),
+        (".inputs a[0] a[18446744073709551616]\n.outputs c\n.names c\n1", 2, "none", "every bit"),
         (".inputs a a[0]\n.outputs c\n.names c\n1", 2, "`a[0]`", "differ before the brackets"),
         (".inputs a[1] a[01]\n.outputs c\n.names c\n1", 2, "`a[01]`", "differ"),
         (".inputs a\n.outputs c c\n.names a c\n1 1", 3, "`c`", "circuit"),

@@ -197,6 +197,65 @@ fn lists_cost_what_is_claimed() {
     }
 }
 
+/// Bits and digits are added up as far as one table goes: 5 arguments in one bootstrap, and 4 with 9 results of others.
+#[test]
+fn many_conditions_are_counted_together() {
+    for (n, most) in [(1, 1), (5, 1), (15, 4), (60, 13), (200, 41)] {
+        for name in ["all", "any"] {
+            let op = ListOperation::named(name).unwrap();
+            for (aim, deepest) in [(Aim::Work, 4), (Aim::Depth, 3)] {
+                let recorded = recorded(op, aim, &vec![Type::Bool; n]);
+                let cost = recorded.program().cost();
+                let most = if aim == Aim::Work { most } else { most + 2 };
+                assert!(cost.bootstraps <= most && cost.depth <= deepest, "{name} {n}: {cost:?}");
+                // Every bit counts, and no other one.
+                for odd in 0..=n.min(63) {
+                    let bits = (0..n).map(|i| i128::from((i == odd) == (name == "any")));
+                    check(op, &recorded, Type::Bool, &bits.collect::<Vec<_>>());
+                }
+            }
+        }
+    }
+}
+
+/// The bootstraps of an operation with a clear second operand, of which every result is checked, by aim.
+fn with_clear(name: &str, ty: Type, value: u64, f: impl Fn(u64) -> u64) -> [(usize, usize); 2] {
+    [Aim::Work, Aim::Depth].map(|aim| {
+        let mut circuit = Circuit::new(params(), aim).unwrap();
+        let words = [circuit.input(ty).unwrap(), Word::clear(ty, value.into()).unwrap()];
+        let op = becalm::apps::integer::Operation::named(name).unwrap();
+        let found = op.record(&mut circuit, &words).unwrap();
+        let recorded = circuit.finish(&[&words[0]], &[&found[0]]).unwrap();
+        let tried: Vec<u64> = match ty.bits() {
+            bits @ ..=8 => (0..1 << bits).collect(),
+            bits => (0..bits).map(|i| value ^ 1 << i).chain([value]).collect(),
+        };
+        for x in tried {
+            let got = recorded.run_unencrypted(&[x.into()]).unwrap()[0].low();
+            assert_eq!(got, u128::from(f(x)), "{name} {ty}, {x} and {value}");
+        }
+        let cost = recorded.program().cost();
+        println!("{name} {ty} {value} {aim:?}: {}, depth {}", cost.bootstraps, cost.depth);
+        (cost.bootstraps, cost.depth)
+    })
+}
+
+#[test]
+fn clear_operands_cost_as_little_as_tables() {
+    let (u8, u32) = (Type::Uint(8), Type::Uint(32));
+    assert!(with_clear("eq", u32, 0, |x| u64::from(x == 0))[0].0 <= 4);
+    for value in [1, 0x0011_ABCD, 0x9999_9999, u64::from(u32::MAX)] {
+        let [work, deep] = with_clear("eq", u32, value, |x| u64::from(x == value));
+        assert!(work.0 <= 10 && deep.1 <= 3, "{value}: {work:?} {deep:?}");
+    }
+    assert!(with_clear("div", u8, 10, |x| x / 10)[0].0 <= 6);
+    assert!(with_clear("gt", u8, 37, |x| u64::from(x > 37))[0].0 <= 2);
+    assert!(with_clear("min", u8, 37, |x| x.min(37))[0].0 <= 8);
+    let refreshed = becalm::apps::integer::Operation::named("refresh").unwrap();
+    let refreshed = refreshed.circuit(params(), Aim::Work, &[u8]).unwrap();
+    assert_eq!(refreshed.program().cost().bootstraps, 4);
+}
+
 #[test]
 fn powers_and_matrices_with_clear_operands() {
     let ty = Type::Uint(16);

@@ -207,6 +207,11 @@ impl<'a> Circuit<'a> {
         })
     }
 
+    /// An empty circuit of the same set and aim, which stops when this one does.
+    pub(super) fn beside(&self) -> Result<Circuit<'a>> {
+        Circuit::watched(self.program.params().clone(), self.aim, self.progress)
+    }
+
     /// The figure that it is recorded to minimise.
     pub fn aim(&self) -> Aim {
         self.aim

@@ -1,11 +1,13 @@
 //! Batches of ciphertexts. A batch is the unit: one ciphertext is a batch of one.
 
 use super::{Encoding, KeyId, KeyRole};
+use crate::math::memory::require_memory;
 use crate::math::random::{Domain, MaskStream, PublicSeed};
 use crate::math::sampling::uniform;
 use crate::params::TfheParams;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -169,12 +171,17 @@ impl Lwe {
     ///
     /// # Errors
     /// [`Error::BadInput`] if there is no batch; as [`Lwe::require_like`].
-    pub fn concat(batches: &[Lwe]) -> Result<Lwe> {
-        let Some(first) = batches.first() else {
+    pub fn concat<B: Borrow<Lwe>>(batches: &[B]) -> Result<Lwe> {
+        let mut left = batches.iter().map(Borrow::borrow);
+        let Some(first) = left.next() else {
             return Err(Error::bad_input("concat", "at least one batch", "none", "pass a batch"));
         };
-        let mut all = first.clone();
-        for b in &batches[1..] {
+        let words: usize = batches.iter().map(|b| b.borrow().data.len()).sum();
+        require_memory("concat", 8 * words)?;
+        let mut all = Lwe { seed: first.seed, ..first.empty_like() };
+        all.data.reserve_exact(words);
+        all.data.extend_from_slice(&first.data);
+        for b in left {
             first.require_like(b, "concat")?;
             // Parts of one encryption in their order are that encryption.
             let next =

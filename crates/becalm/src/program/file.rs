@@ -45,7 +45,7 @@ pub(super) fn read<S, T: DeserializeOwned>(
     kind: Kind,
     set: impl Fn(&Header) -> Result<S>,
 ) -> Result<(S, T)> {
-    require_limit(bytes.len() as u64, Limits::from(trust).length())?;
+    require_limit(bytes.len() as u64, Limits::from(trust))?;
     let file = Reader::open(bytes, kind)?;
     let set = claims(file.header(), kind, set)?;
     file.verify()?;
@@ -65,7 +65,7 @@ pub(super) fn load<S>(
     set: impl Fn(&Header) -> Result<S>,
 ) -> Result<Zeroizing<Vec<u8>>> {
     let check = |header: &Header| claims(header, kind, &set).map(drop);
-    read_file(path, Limits::from(trust).length(), check)
+    read_file(path, Limits::from(trust), check)
 }
 
 /// A refusal of the recorder is a fault of the file.

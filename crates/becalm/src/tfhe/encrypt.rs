@@ -6,14 +6,19 @@
 
 use crate::cipher::{Encoding, Glwe, KeyRole, Lwe, Output, SecretKey};
 use crate::math::Modulus;
+use crate::math::memory::require_memory_or;
 use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
 use crate::math::sampling::uniform;
 use crate::params::{Order, TfheParams};
+use crate::progress::tell;
 use crate::tfhe::lwe::{fill_noise, inner_product};
 use crate::tfhe::polynomial::BinaryPolynomials;
 use crate::tfhe::{Table, noise};
-use crate::{Error, Result};
+use crate::{Error, Progress, Result, UNWATCHED};
 use zeroize::Zeroizing;
+
+/// How many ciphertexts are made between two looks at whether the work is to stop.
+const TELL: usize = 256;
 
 impl SecretKey {
     /// The key that ciphertexts rest under between bootstraps.
@@ -40,7 +45,21 @@ impl SecretKey {
     /// [`Error::BadInput`] for a value not below `below`, or `below` above the encoding's values; [`Error::Io`] if the
     /// system gives no randomness.
     pub fn encrypt_as(&self, values: &[u64], encoding: Encoding, below: u64) -> Result<Lwe> {
-        self.encrypt_under(self.resting_role(), values, encoding, below)
+        self.encrypt_as_with(values, encoding, below, UNWATCHED)
+    }
+
+    /// [`SecretKey::encrypt_as`]; `progress` is told how far it is, and can stop it.
+    ///
+    /// # Errors
+    /// As [`SecretKey::encrypt_as`], and [`Error::Interrupted`].
+    pub fn encrypt_as_with(
+        &self,
+        values: &[u64],
+        encoding: Encoding,
+        below: u64,
+        progress: Progress,
+    ) -> Result<Lwe> {
+        self.encrypt_under(self.resting_role(), values, encoding, below, progress)
     }
 
     /// Encrypts values as plain ciphertexts, one message each, under the key of one slot of a common-mask set: what
@@ -51,7 +70,7 @@ impl SecretKey {
     /// As [`SecretKey::encrypt_as`]; [`Error::BadInput`] if the set has no such slot.
     pub fn encrypt_slot(&self, slot: u32, values: &[u64], below: u64) -> Result<Lwe> {
         let role = KeyRole::Slot(slot).checked(&self.params)?;
-        self.encrypt_under(role, values, Encoding::of(&self.params), below)
+        self.encrypt_under(role, values, Encoding::of(&self.params), below, UNWATCHED)
     }
 
     fn encrypt_under(
@@ -60,6 +79,7 @@ impl SecretKey {
         values: &[u64],
         encoding: Encoding,
         below: u64,
+        progress: Progress,
     ) -> Result<Lwe> {
         encoding.checked()?;
         if below == 0 || below > encoding.values {
@@ -80,6 +100,8 @@ impl SecretKey {
             ));
         }
         let slots = role.bodies(&self.params);
+        let words = values.len().div_ceil(slots).saturating_mul(role.width(&self.params));
+        require_memory_or("encrypt", words.saturating_mul(8), "encrypt fewer values at once")?;
         // Allocated at its final length: a growing vector leaves copies behind.
         let mut phases = Zeroizing::new(vec![0; values.len().next_multiple_of(slots)]);
         encoding.encode_secret(self.params.modulus, values, &mut phases);
@@ -93,15 +115,20 @@ impl SecretKey {
             noise: role.fresh_noise(&self.params).variance(Modulus::LOG2),
             independent: true,
             seed: Some(seed),
-            data: vec![0; phases.len() / slots * role.width(&self.params)],
+            data: vec![0; words],
         };
-        batch.draw_masks(seed);
-        self.encrypt_phases(&phases, &mut batch)?;
+        self.encrypt_phases(&phases, seed, &mut batch, progress)?;
         Ok(batch)
     }
 
-    /// Encrypts torus elements, whole ciphertexts of them, behind the masks of a batch.
-    fn encrypt_phases(&self, phases: &[u64], batch: &mut Lwe) -> Result<()> {
+    /// Encrypts torus elements, whole ciphertexts of them, behind masks of a seed.
+    fn encrypt_phases(
+        &self,
+        phases: &[u64],
+        (seed, first): (PublicSeed, u32),
+        batch: &mut Lwe,
+        progress: Progress,
+    ) -> Result<()> {
         let (q, role) = (self.params.modulus, batch.role);
         let (dimension, slots) = (role.dimension(&self.params), role.bodies(&self.params));
         let secrets = self.expose(role);
@@ -110,8 +137,14 @@ impl SecretKey {
         let mut errors = Zeroizing::new(vec![0i64; phases.len()]);
         fill_noise(&mut noise, role.fresh_noise(&self.params), Modulus::LOG2, &mut errors);
         let messages = phases.chunks_exact(slots).zip(errors.chunks_exact(slots));
-        for (ct, (phases, errors)) in batch.data.chunks_exact_mut(dimension + slots).zip(messages) {
+        let rows = batch.data.chunks_exact_mut(dimension + slots);
+        let all = rows.len();
+        for (i, ((at, ct), (phases, errors))) in (first..).zip(rows).zip(messages).enumerate() {
+            if i % TELL == 0 {
+                tell("encrypt", progress, i, all)?;
+            }
             let (mask, bodies) = ct.split_at_mut(dimension);
+            uniform(&mut MaskStream::new(&seed, Domain::Ciphertext, at), q, mask);
             for (slot, secret) in secrets.chunks_exact(dimension).enumerate() {
                 let message = q.add(phases[slot], q.from_signed(errors[slot]));
                 bodies[slot] = q.add(inner_product(q, mask, secret), message);

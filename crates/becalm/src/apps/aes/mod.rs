@@ -138,9 +138,8 @@ impl Aes {
             return Err(Error::bad_input("aes", "results that are integers", "bits", remedy));
         };
         let n = ty.digits();
-        let digit = |i: usize| {
-            Lwe::concat(&results.iter().skip(i).step_by(n).cloned().collect::<Vec<Lwe>>())
-        };
+        let digit =
+            |i: usize| Lwe::concat(&results.iter().skip(i).step_by(n).collect::<Vec<&Lwe>>());
         Integers::new(ty, (0..n).map(digit).collect::<Result<_>>()?)
     }
 

@@ -116,7 +116,7 @@ impl ListOperation {
         if words.is_empty() {
             return Err(none(self.name));
         }
-        (self.record)(circuit, words)
+        circuit.cheaper(words, &self.record)
     }
 }
 

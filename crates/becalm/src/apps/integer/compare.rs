@@ -2,13 +2,12 @@
 //!
 //! Signs merge by the sign of weighted sums, 2x + s for a digit difference and a sign below it, 8s₃ + 4s₂ + 2s₁ + s₀ for
 //! four signs: odd functions of −15 ..= 15, which fill the torus without a padding bit. For n digits about n + n/6 + 1
-//! bootstraps, 3 + log₄(n/8) deep. Equality: differences that are not zero are flagged and flags are counted.
+//! bootstraps, 3 + log₄(n/8) deep. Equality: all differences are zero (`zero`).
 
 use super::arithmetic::pack;
 use super::{MAX_BITS, Type, Word};
 use crate::apps::circuit::{Circuit, ROOM, Sum};
 use crate::{Error, Result};
-use std::collections::HashSet;
 
 /// A question about a and b.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,38 +78,6 @@ impl Circuit<'_> {
             // Groups of four from the lowest up, so that weights end at 1.
             level = signs.rchunks(4).rev().map(|g| (None, Sum::of(g))).collect();
         }
-    }
-
-    /// 1 if every sum is 0; each lies within −3 ..= 6.
-    pub(super) fn all_zero(&mut self, sums: &[Sum]) -> Result<Sum> {
-        // Each once, and no constant: the digits of a sign that was extended are all the same.
-        if sums.iter().any(|s| s.constant().is_some_and(|c| c != 0)) {
-            return Ok(Sum::clear(0));
-        }
-        let mut seen = HashSet::new();
-        let open = sums.iter().filter(|s| s.constant().is_none());
-        let sums: Vec<&Sum> = open.filter(|s| seen.insert(*s)).collect();
-        // A third takes two flags of others along: 4 each, so that nothing cancels.
-        let late = sums.len() / 3;
-        let (alone, with) = sums.split_at(sums.len() - late);
-        let mut early = vec![];
-        for (i, v) in alone.iter().enumerate() {
-            let weight = if i < 2 * late { 4 } else { 1 };
-            early.push(self.map(v, |x| weight * i64::from(x != 0))?);
-        }
-        let mut flags = early.split_off(2 * late);
-        for (v, pair) in with.iter().zip(early.chunks(2)) {
-            let taken = *v + &Sum::of(pair);
-            flags.push(self.map(&taken, |x| i64::from(x != 0))?);
-        }
-        while flags.len() >= ROOM as usize {
-            let mut fewer = vec![];
-            for group in flags.chunks(ROOM as usize - 1) {
-                fewer.push(self.map(&Sum::of(group), |x| i64::from(x != 0))?);
-            }
-            flags = fewer;
-        }
-        self.map(&Sum::of(&flags), |x| i64::from(x == 0))
     }
 
     /// a > b.

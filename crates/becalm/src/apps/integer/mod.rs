@@ -8,6 +8,7 @@ mod arithmetic;
 mod array;
 mod compare;
 mod count;
+mod decompose;
 mod divide;
 mod element;
 mod expression;
@@ -19,7 +20,9 @@ mod prefix;
 mod shift;
 mod size;
 mod table;
+mod tabulate;
 mod value;
+mod zero;
 
 pub use array::{LIST_OPERATIONS, ListOperation};
 pub use expression::{Expr, Formula};

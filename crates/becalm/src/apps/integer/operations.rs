@@ -113,7 +113,11 @@ impl Operation {
             let (wanted, got) = (format!("{} words", self.arity), words.len().to_string());
             return Err(Error::bad_input(self.name, wanted, got, "pass one for each operand"));
         }
-        (self.record)(circuit, words)
+        // Who refreshes a word wants its bootstraps.
+        match self.name {
+            "refresh" => (self.record)(circuit, words),
+            _ => circuit.cheaper(words, &self.record),
+        }
     }
 
     /// The operation alone, as a circuit with inputs of these types.

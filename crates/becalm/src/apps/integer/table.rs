@@ -1,19 +1,24 @@
-//! A clear table at an encrypted index: each digit of the result, or two of them together, by the cheapest of three ways.
+//! A clear table at an encrypted index: runs of digits of the result together, each by the cheaper of two ways.
 //!
-//! - A digit that depends on at most two digits of the index takes one bootstrap.
-//! - The index is split in two halves, rows and columns. If there are few kinds of rows and of columns, one bootstrap gives the
-//!   kind of the row, a second that of the column, and a third the result: popcounts, sums, comparisons.
-//! - One bootstrap of a constant polynomial gives a flag e_r ∈ {0, ½} of the torus for each row T_r, exactly one of them ½. A
-//!   table that is odd under half a turn gives ±(T_r − T_0) of the column plus that flag, and
+//! - A table of a sum of digits, and of few values that are looked up before (`decompose`): comparisons, popcounts, remainders.
+//! - The index is split in two halves, rows and columns. One bootstrap of a constant polynomial gives a flag e_r ∈ {0, ½} of the torus
+//!   for each row T_r, exactly one of them ½. A table that is odd under half a turn gives ±(T_r − T_0) of the column plus that flag, and
 //!   Σ_{r≠0} ±(T_r − T_0) + Σ_{r≠0} (T_r − T_0) + 2·T_0 = 2·T,
 //!   where all but the first sum is a function of the column. Entries are in half units, so that 2·T is T. Equal rows are one,
 //!   and 16 rows of 16 values take 17 bootstraps for two digits together, and one more for each digit.
 
 use super::arithmetic::pack;
+use super::decompose::{Function, Plan, Plans, kinds};
 use super::element::{MAX_ENTRIES, require_unsigned};
 use super::{Clear, Type, Word};
 use crate::apps::circuit::{Circuit, Entry, ROOM, Sum, xor};
 use crate::{Error, Result};
+
+/// Most digits of the result that are looked up together.
+const TOGETHER: usize = 4;
+
+/// The values of a digit of the result, or of several, by the index.
+type Entries<'a> = &'a dyn Fn(usize) -> i64;
 
 /// An index, cut into a row and a column of at most two digits each.
 #[derive(Clone)]
@@ -22,19 +27,19 @@ struct Split {
     column: Vec<usize>,
 }
 
-/// A split, and the way to look a function up with it.
-struct Chosen {
-    /// Bootstraps before the digits are separated.
-    cost: usize,
-    split: Split,
-    way: Way,
+/// A way to look a function up.
+enum Way {
+    /// A table of a sum, and the value of each kind.
+    Sum { plan: Plan, values: Vec<i64> },
+    /// The different rows, and the kind of each row.
+    Rows { split: Split, kinds: Vec<usize>, rows: Vec<Vec<i64>> },
 }
 
-enum Way {
-    /// The kinds of rows and of columns. A row's kind times `factor`, plus the column's, is the place of the value.
-    Kinds { rows: Vec<i64>, columns: Vec<i64>, factor: i64, values: Vec<i64> },
-    /// The different rows, and the kind of each row.
-    Rows { kinds: Vec<usize>, rows: Vec<Vec<i64>> },
+/// A run of digits, and how they are looked up.
+struct Run {
+    digits: usize,
+    cost: usize,
+    way: Way,
 }
 
 impl Split {
@@ -62,49 +67,77 @@ fn places(x: Type, digits: &[usize]) -> Vec<usize> {
     all
 }
 
-/// A number for each item, the same for equal items, and the different items in order.
-fn kinds<T: PartialEq + Clone>(items: &[T]) -> (Vec<usize>, Vec<T>) {
-    let mut found: Vec<T> = vec![];
-    let number = |item: &T| {
-        found.iter().position(|f| f == item).unwrap_or_else(|| {
-            found.push(item.clone());
-            found.len() - 1
-        })
-    };
-    (items.iter().map(number).collect(), found)
-}
-
-impl Chosen {
-    /// The cheaper of the two ways with a split.
-    fn of(x: Type, split: Split, f: &dyn Fn(usize) -> i64) -> Chosen {
+/// The split with the fewest different rows.
+fn by_rows(x: Type, f: Entries) -> Option<(Split, Vec<usize>, Vec<Vec<i64>>)> {
+    let cut = |split: Split| {
         let (high, low) = (places(x, &split.row), places(x, &split.column));
         let row = |h: &usize| low.iter().map(|l| f(h + l)).collect::<Vec<i64>>();
-        let column = |l: &usize| high.iter().map(|h| f(h + l)).collect::<Vec<i64>>();
-        let (of_row, rows) = kinds(&high.iter().map(row).collect::<Vec<_>>());
-        let turned: Vec<_> = low.iter().map(column).collect();
-        let (of_column, columns) = kinds(&turned);
-        let (most, wide) = (rows.len() as i64, columns.len() as i64);
-        let sum = |factor: i64| {
-            let mut known = [None; ROOM as usize];
-            for (r, c) in (0..most).flat_map(|r| (0..wide).map(move |c| (r, c))) {
-                // The first row of a kind of columns is that of all of them.
-                let value = columns[c as usize][of_row.iter().position(|k| *k as i64 == r)?];
-                let at = known.get_mut((factor * r + c) as usize)?;
-                if *at.get_or_insert(value) != value {
-                    return None;
-                }
-            }
-            Some((factor, known.map(|value| value.unwrap_or(0)).to_vec()))
-        };
-        match (1..=ROOM).find_map(sum) {
-            Some((factor, values)) => {
-                let numbers = |of: Vec<usize>| of.into_iter().map(|k| k as i64).collect();
-                let (rows, columns) = (numbers(of_row), numbers(of_column));
-                Chosen { cost: 2, split, way: Way::Kinds { rows, columns, factor, values } }
-            }
-            None => Chosen { cost: rows.len(), split, way: Way::Rows { kinds: of_row, rows } },
+        let (kinds, rows) = kinds(&high.iter().map(row).collect::<Vec<_>>());
+        (split, kinds, rows)
+    };
+    Split::all(x.digits()).into_iter().map(cut).min_by_key(|(_, _, rows)| rows.len())
+}
+
+impl Run {
+    /// The cheaper way for some digits of the result, if there is one.
+    fn of(plans: &mut Plans, x: Type, digits: &[Entries]) -> Option<Run> {
+        let value = |at: usize| digits.iter().map(|d| d(at)).collect::<Vec<i64>>();
+        let (function, tuples) = Function::of(x, value);
+        // Of 4 values each.
+        let values: Vec<i64> =
+            tuples.iter().map(|t| t.iter().rev().fold(0, |v, d| 4 * v + d)).collect();
+        let distinct = different(&tuples, digits.len());
+        let digits_of = digits.len();
+        let by_sum = function.constant().is_none().then(|| plans.of(&function, distinct)).flatten();
+        let way = |cost, way| Run { digits: digits_of, cost, way };
+        let by_sum = by_sum.map(|plan| {
+            let copied = digits_of == 1 && plan.is_copy(&values);
+            let cost = if copied { 0 } else { plan.cost(distinct) };
+            way(cost, Way::Sum { plan, values: values.clone() })
+        });
+        if function.constant().is_some() {
+            let plan = Plan::nothing();
+            return Some(way(0, Way::Sum { plan, values }));
         }
+        let by_rows = (digits_of <= 2 && x.digits() > 2).then(|| {
+            let whole = |at: usize| digits.iter().rev().fold(0, |v, d| 4 * v + d(at));
+            let (split, kinds, rows) = by_rows(x, &whole)?;
+            Some(way(rows.len() + digits_of, Way::Rows { split, kinds, rows }))
+        });
+        [by_sum, by_rows.flatten()].into_iter().flatten().min_by_key(|run| run.cost)
     }
+}
+
+/// How many of some digits are different functions that are not constant.
+fn different(tuples: &[Vec<i64>], digits: usize) -> usize {
+    let column = |d: usize| tuples.iter().map(|t| t[d]).collect::<Vec<i64>>();
+    let columns: Vec<Vec<i64>> = (0..digits).map(column).collect();
+    let open = columns.into_iter().filter(|c| c.iter().any(|v| *v != c[0]));
+    kinds(&open.collect::<Vec<_>>()).1.len()
+}
+
+/// The runs that take the fewest bootstraps together, in order.
+fn runs(x: Type, digits: &[Entries]) -> Vec<Run> {
+    let (mut plans, mut best): (Plans, Vec<Option<(usize, Run)>>) = Default::default();
+    // From the last digit: the cost of what follows is known.
+    for from in (0..digits.len()).rev() {
+        let whole = |run: Run, best: &[Option<(usize, Run)>]| {
+            let after = digits.len() - from - run.digits;
+            let rest = if after == 0 { 0 } else { best[after - 1].as_ref()?.0 };
+            Some((run.cost + rest, run))
+        };
+        let most = TOGETHER.min(digits.len() - from);
+        let run = |count| Run::of(&mut plans, x, &digits[from..from + count]);
+        let all = (1..=most).filter_map(run);
+        let found = all.filter_map(|run| whole(run, &best)).min_by_key(|(cost, _)| *cost);
+        best.push(found);
+    }
+    let mut chosen = vec![];
+    while let Some(Some((_, run))) = best.pop() {
+        (1..run.digits).for_each(|_| drop(best.pop()));
+        chosen.push(run);
+    }
+    chosen
 }
 
 impl Circuit<'_> {
@@ -132,73 +165,53 @@ impl Circuit<'_> {
             let digit = words.get(at).and_then(|w| w.digits[k].constant());
             digit.unwrap_or(0)
         };
+        let all: Vec<_> = (0..ty.digits()).map(|k| move |at: usize| entry(at, k)).collect();
+        let all: Vec<Entries> = all.iter().map(|f| f as Entries).collect();
         let mut digits = vec![];
-        while digits.len() < ty.digits() {
-            let k = digits.len();
-            let one = |at: usize| entry(at, k);
-            let next = |at: usize| if k + 1 < ty.digits() { entry(at, k + 1) } else { 0 };
-            if let Some(direct) = self.direct(x, &one)? {
-                digits.push(direct);
-                continue;
-            }
-            let alone = cheapest(x.ty, &one);
-            // The next digit goes with it, unless that digit has a cheaper way.
-            if support(x.ty, &next).len() > 2 {
-                let pair = cheapest(x.ty, &|at| one(at) + 4 * next(at));
-                if pair.cost < alone.cost + cheapest(x.ty, &next).cost {
-                    digits.extend(self.chosen(x, pair, &[&|v| v & 3, &|v| v >> 2])?);
-                    continue;
-                }
-            }
-            digits.extend(self.chosen(x, alone, &[&|v| v])?);
+        for run in runs(x.ty, &all) {
+            digits.extend(self.run(x, run)?);
         }
         Ok(Word { ty, digits })
     }
 
-    /// A function of at most two digits of the index.
-    fn direct(&mut self, x: &Word, f: &dyn Fn(usize) -> i64) -> Result<Option<Sum>> {
-        let value = |d: &[usize], v: i64| {
-            let digit = |(i, d): (usize, &usize)| (v as usize >> (2 * i) & 3) << (2 * d);
-            f(d.iter().enumerate().map(digit).sum())
-        };
-        let used = support(x.ty, f);
-        Ok(match used[..] {
-            [] => Some(Sum::clear(f(0))),
-            [a] => Some(self.map(&x.digits[a], |v| value(&used, v))?),
-            [a, b] => {
-                let both = pack(&x.digits[b], &x.digits[a]);
-                Some(self.map(&both, |v| value(&used, v))?)
-            }
-            _ => None,
-        })
-    }
-
-    /// The digits of a value that is looked up in a chosen way.
-    fn chosen(&mut self, x: &Word, chosen: Chosen, digits: &[Entry]) -> Result<Vec<Sum>> {
-        let Chosen { split, way, .. } = chosen;
+    /// The digits of a run.
+    fn run(&mut self, x: &Word, run: Run) -> Result<Vec<Sum>> {
+        let digit = |d: usize, value: i64| value >> (2 * d) & 3;
         let packed = |digits: &[usize]| match digits {
             [a, b] => pack(&x.digits[*b], &x.digits[*a]),
             _ => x.digits[digits[0]].clone(),
         };
-        let (row, column) = (packed(&split.row), packed(&split.column));
-        match way {
-            Way::Kinds { rows, columns, factor, values } => {
-                let at = |list: &[i64], v: i64| list.get(v as usize).copied().unwrap_or(0);
-                let row = self.map(&row, |v| factor * at(&rows, v))?;
-                let column = self.map(&column, |v| at(&columns, v))?;
-                let sum = &row + &column;
-                let value = |v: i64| at(&values, v);
-                let part = |d: &Entry| -> Vec<i64> { (0..ROOM).map(|v| d(value(v))).collect() };
-                let tables: Vec<Vec<i64>> = digits.iter().map(part).collect();
-                let functions: Vec<_> = tables.iter().map(|t| move |v: i64| at(t, v)).collect();
-                let parts: Vec<Entry> = functions.iter().map(|f| f as Entry).collect();
-                self.lookup(&sum, &parts)
+        match run.way {
+            Way::Sum { plan, values } => {
+                let sum = self.summed(x, &plan)?;
+                let list = |d: usize| -> Vec<i64> {
+                    (sum.low..=sum.high).map(|v| digit(d, values[plan.kind(v)])).collect()
+                };
+                // Equal digits once.
+                let (which, lists) = kinds(&(0..run.digits).map(list).collect::<Vec<_>>());
+                let low = sum.low;
+                let functions: Vec<_> =
+                    lists.iter().map(|l| move |v: i64| l[(v - low) as usize]).collect();
+                let functions: Vec<Entry> = functions.iter().map(|f| f as Entry).collect();
+                let found = self.lookup(&sum, &functions)?;
+                Ok(which.into_iter().map(|i| found[i].clone()).collect())
             }
-            Way::Rows { kinds, rows } => {
+            Way::Rows { split, kinds, rows } => {
+                let (row, column) = (packed(&split.row), packed(&split.column));
                 let value = self.rows(&row, &column, &kinds, &rows)?;
-                digits.iter().map(|d| self.map(&value, d)).collect()
+                (0..run.digits).map(|d| self.map(&value, |v| digit(d, v))).collect()
             }
         }
+    }
+
+    /// The sum of a plan.
+    fn summed(&mut self, x: &Word, plan: &Plan) -> Result<Sum> {
+        let mut terms: Vec<Sum> = plan.terms.iter().map(|(d, w)| x.digits[*d].times(*w)).collect();
+        for (part, values) in &plan.parts {
+            let below = self.summed(x, part)?;
+            terms.push(self.map(&below, |v| values[part.kind(v)])?);
+        }
+        Ok(Sum::of(&terms))
     }
 
     /// Σ ±(T_r − T_0) and the function of the column that completes it.
@@ -235,19 +248,4 @@ impl Circuit<'_> {
         let most = rows.iter().flatten().max().copied().unwrap_or(0);
         Ok(Sum::of(&terms).within(0, most))
     }
-}
-
-/// The digits of the index that a function depends on.
-fn support(x: Type, f: &dyn Fn(usize) -> i64) -> Vec<usize> {
-    let size = 1usize << x.bits();
-    let matters = |d: &usize| (0..size).any(|at| f(at) != f(at & !(3 << (2 * d))));
-    (0..x.digits()).filter(matters).collect()
-}
-
-/// The cheapest split, of an index of three digits or four.
-fn cheapest(x: Type, f: &dyn Fn(usize) -> i64) -> Chosen {
-    let (column, row) = (0..x.digits()).partition(|d| *d < 2);
-    let first = Chosen::of(x, Split { row, column }, f);
-    let others = Split::all(x.digits()).into_iter().map(|split| Chosen::of(x, split, f));
-    others.fold(first, |best, c| if c.cost < best.cost { c } else { best })
 }

@@ -3,9 +3,10 @@
 use super::Type;
 use crate::apps::circuit::require_tables;
 use crate::cipher::{Encoding, KeyId, Lwe, SecretKey};
+use crate::math::memory::require_memory;
 use crate::params::TfheParams;
 use crate::program::Program;
-use crate::{Error, Result};
+use crate::{Error, Progress, Result, UNWATCHED};
 use std::fmt;
 use std::sync::Arc;
 use zeroize::{DefaultIsZeroes, Zeroizing};
@@ -175,6 +176,19 @@ impl Integers {
     /// [`Error::BadInput`] if the type cannot hold one of them; [`Error::WrongParams`] for a set that has no circuits; what
     /// [`SecretKey::encrypt_as`] refuses.
     pub fn encrypt(secret: &SecretKey, ty: Type, values: &[Clear]) -> Result<Self> {
+        Integers::encrypt_with(secret, ty, values, UNWATCHED)
+    }
+
+    /// [`Integers::encrypt`]; `progress` is told how far it is, and can stop it.
+    ///
+    /// # Errors
+    /// As [`Integers::encrypt`], and [`Error::Interrupted`].
+    pub fn encrypt_with(
+        secret: &SecretKey,
+        ty: Type,
+        values: &[Clear],
+        progress: Progress,
+    ) -> Result<Self> {
         ty.checked()?;
         require_tables("integer", secret.params())?;
         let rows = values.iter().map(|v| v.digits(ty)).collect::<Result<Vec<_>>>()?;
@@ -183,7 +197,9 @@ impl Integers {
         let mut digits = Zeroizing::new(Vec::with_capacity(ty.digits() * rows.len()));
         (0..ty.digits()).for_each(|i| digits.extend(rows.iter().map(|r| r[i])));
         // All digits from one seed, so that it can stand for all masks in a file.
-        let all = secret.encrypt_as(&digits, encoding, 4)?;
+        let all = secret.encrypt_as_with(&digits, encoding, 4, progress)?;
+        // Each digit gets a batch of its own.
+        require_memory("encrypt", size_of_val(&all.data[..]))?;
         Integers::from_batch(ty, &all)
     }
 
@@ -242,6 +258,11 @@ impl Integers {
     /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The digits, without the type.
+    pub fn into_digits(self) -> Vec<Lwe> {
+        self.digits
     }
 
     /// The digits, least significant first.
@@ -314,5 +335,21 @@ mod tests {
             secret.decrypt(&x).unwrap_err().to_string()
         };
         assert!(refused(0) == refused(3) && refused(0).contains("noise"));
+    }
+
+    #[test]
+    fn a_long_encryption_can_be_stopped() {
+        let params = TfheParams::named("toy_2_2").unwrap();
+        let secret = SecretKey::generate(params, true).unwrap();
+        let asked = std::sync::atomic::AtomicUsize::new(0);
+        let stop =
+            |_: usize, _: usize| match asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+                0 | 1 => std::ops::ControlFlow::Continue(()),
+                _ => std::ops::ControlFlow::Break(()),
+            };
+        let values = [Clear::default(); 1000];
+        let stopped = Integers::encrypt_with(&secret, Type::Uint(8), &values, &stop);
+        assert_eq!(stopped.unwrap_err().kind(), "interrupted");
+        assert_eq!(asked.into_inner(), 3);
     }
 }

@@ -77,9 +77,12 @@ impl Evaluate for Tfhe {
         Tfhe::require(&on.facts, &program)?;
         let lanes = check(params, *key, &program, inputs)?;
         let (walk, chunk) = on.walked(&program, inputs, lanes)?;
-        let results: usize = program.outputs().iter().map(|r| program.width(*r) * 8 * lanes).sum();
-        require_memory(RUN, (walk.cost.bytes_per_lane * chunk).saturating_add(results))?;
-        let mut results = vec![Vec::new(); program.outputs().len()];
+        let words = |r: &Reg| program.width(*r) * lanes;
+        let bytes: usize = program.outputs().iter().map(|r| 8 * words(r)).sum();
+        require_memory(RUN, (walk.cost.bytes_per_lane * chunk).saturating_add(bytes))?;
+        // At their final length: growing ones would take twice that.
+        let mut results: Vec<Vec<u64>> =
+            program.outputs().iter().map(|r| Vec::with_capacity(words(r))).collect();
         let whole = Loaded { program: program.clone(), walk: walk.clone(), lanes };
         let put = |session: &mut dyn Session, part: Range<usize>| {
             let arguments = program.inputs().iter().zip(inputs);

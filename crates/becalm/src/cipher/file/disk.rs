@@ -1,7 +1,7 @@
 //! Reads whole files within a limit, and turns the operating system's refusals into errors.
 
 use super::header::{Header, LENGTH};
-use super::limits::{Limits, RAISE, require_limit};
+use super::limits::{Limits, Most, RAISE, require_limit};
 use super::{bad_but, foreign};
 use crate::{Error, Result};
 use std::fs::{self, File};
@@ -13,13 +13,14 @@ use zeroize::Zeroizing;
 pub(super) fn open(path: &Path) -> Result<(File, u64)> {
     let refused = |e| Error::unreadable("load", path, &e);
     // Checked before the file is opened: opening a pipe would wait for its writer.
-    if !fs::metadata(path).map_err(refused)?.is_file() {
-        return Err(bad_but(
-            "a regular file",
-            format!("{}", path.display()),
-            "copy the data to a file first",
-        )
-        .naming_file());
+    let found = fs::metadata(path).map_err(refused)?;
+    if !found.is_file() {
+        let (what, remedy) = match found.is_dir() {
+            true => ("a folder", "name a file in it"),
+            false => ("a pipe or a device", "copy the data to a file first"),
+        };
+        let got = format!("{}, which is {what}", path.display());
+        return Err(bad_but("a regular file", got, remedy).naming_file());
     }
     let file = File::open(path).map_err(refused)?;
     let bytes = file.metadata().map_err(refused)?.len();
@@ -58,7 +59,7 @@ pub(crate) fn read_header(path: &Path) -> Result<(Header, u64)> {
 /// [`Error::Io`]; [`Error::BadFile`] for bytes that are not a header, or a file above `limit` bytes; the errors of `check`.
 pub(crate) fn read_file(
     path: &Path,
-    limit: u64,
+    limit: impl Into<Most>,
     check: impl FnOnce(&Header) -> Result<()>,
 ) -> Result<Zeroizing<Vec<u8>>> {
     let (mut file, head, total) = read_head(path)?;
@@ -109,9 +110,9 @@ impl Limits {
     pub fn read_bytes(self, path: impl AsRef<Path>) -> Result<Vec<u8>> {
         let path = path.as_ref();
         let (file, length) = open(path)?;
-        let most = self.length();
-        if length > most {
-            let wanted = format!("at most {most} bytes in {}, a 64th of the limit", path.display());
+        let most = Most::from(self);
+        if length > most.bytes {
+            let wanted = format!("{most}, in {}", path.display());
             return Err(bad_but(wanted, format!("{length} bytes"), RAISE).naming_file());
         }
         let mut bytes = vec![];

@@ -6,6 +6,7 @@
 
 use super::{Trust, bad_but};
 use crate::Result;
+use std::fmt;
 
 /// Bytes of memory that one byte of a file or text may take, at most. Tests measure this for every format.
 const EXPANSION: u64 = 64;
@@ -58,10 +59,41 @@ pub(crate) fn payable(bytes: usize) -> usize {
     FREE.max(bytes)
 }
 
+/// The longest file or text, and the limit that its user knows.
+#[derive(Clone, Copy)]
+pub(crate) struct Most {
+    pub(super) bytes: u64,
+    limit: u64,
+}
+
+impl From<u64> for Most {
+    fn from(limit: u64) -> Self {
+        Most { bytes: limit, limit }
+    }
+}
+
+impl From<Limits> for Most {
+    fn from(limits: Limits) -> Self {
+        Most { bytes: limits.length(), limit: limits.memory }
+    }
+}
+
+impl fmt::Display for Most {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at most {} bytes", self.bytes)?;
+        match self.bytes == self.limit {
+            true => Ok(()),
+            // A reader takes this much memory for each byte.
+            false => write!(f, ", a {EXPANSION}th of the limit of {}", self.limit),
+        }
+    }
+}
+
 /// Refuses more bytes than the caller has room for.
-pub(crate) fn require_limit(total: u64, limit: u64) -> Result<()> {
-    if total <= limit {
+pub(crate) fn require_limit(total: u64, limit: impl Into<Most>) -> Result<()> {
+    let most = limit.into();
+    if total <= most.bytes {
         return Ok(());
     }
-    Err(bad_but(format!("at most {limit} bytes"), format!("{total} bytes"), RAISE))
+    Err(bad_but(most.to_string(), format!("{total} bytes"), RAISE))
 }

@@ -315,4 +315,20 @@ mod tests {
         assert_eq!(affordable(2_000, 300).len(), SCRIPTS.len());
         assert_eq!(affordable(36_000, 350).len(), 3);
     }
+
+    /// The scripts take time in gates times levels: a table of many literals must not become one chain.
+    #[test]
+    fn a_wide_table_has_few_levels() {
+        let names: String = (0..2000).map(|i| format!(" x{i}")).collect();
+        for (product, value) in [("1", "1"), ("0", "0")] {
+            let rows = format!("{} {value}\n", product.repeat(2000));
+            let text = format!(".inputs{names}\n.outputs y\n.names{names} y\n{rows}");
+            let circuit = Circuit::parse(&text).unwrap();
+            assert_eq!(circuit.gates(), (1999, 0));
+            assert!(circuit.levels() < 100, "{}", circuit.levels());
+        }
+        let narrow = names.split_whitespace().take(6).collect::<Vec<_>>().join(" ");
+        let text = format!(".inputs {narrow}\n.outputs y\n.names {narrow} y\n111111 1\n");
+        assert_eq!(Circuit::parse(&text).unwrap().levels(), 5);
+    }
 }

@@ -2,9 +2,13 @@
 //! such as `a[3]` make port `a` with bit 3; the least bit that is named comes first, and none may be missing after it. Other
 //! names are ports of one bit. Source: Berkeley Logic Interchange Format, 1992.
 
+use super::weights::MAX_INPUTS;
 use super::{Circuit, FORMATS, Port, Wire, looped, quoted, refused, refused_with};
 use crate::{Error, Result};
 use std::collections::{HashMap, HashSet};
+
+/// Operands of a table that become a chain of gates. More become a tree.
+const CHAIN: usize = 64;
 
 const FLATTEN: &str = "make one model of it first: \
     `yosys -p 'read_blif FILE; hierarchy -auto-top; flatten; write_blif FLAT'`";
@@ -182,20 +186,30 @@ impl<'a> Table<'a> {
             let xor = circuit.xor(wires[a], wires[b]);
             return if equal == self.ones { xor.not() } else { xor };
         }
-        let mut any = Wire::ZERO;
+        let literal = |(bit, name): (char, &&str)| match bit {
+            '1' => Some(wires[name]),
+            '0' => Some(wires[name].not()),
+            _ => None,
+        };
+        let mut products = vec![];
         for product in &self.products {
-            let mut all = Wire::ONE;
-            for (bit, name) in product.chars().zip(&self.inputs) {
-                match bit {
-                    '1' => all = circuit.and(all, wires[name]),
-                    '0' => all = circuit.and(all, wires[name].not()),
-                    _ => {}
-                }
-            }
-            any = circuit.or(any, all);
+            let literals = product.chars().zip(&self.inputs).filter_map(literal).collect();
+            products.push(joined(literals, Wire::ONE, |a, b| circuit.and(a, b)));
         }
+        let any = joined(products, Wire::ZERO, |a, b| circuit.or(a, b));
         if self.ones { any } else { any.not() }
     }
+}
+
+/// The AND or OR of wires, of which `none` is that of none: one after another if they are few, else as a tree, whose levels are
+/// what later steps take time in. Its chains are as long as one lookup is wide.
+fn joined(mut wires: Vec<Wire>, none: Wire, mut gate: impl FnMut(Wire, Wire) -> Wire) -> Wire {
+    while wires.len() > CHAIN {
+        let chains = wires.chunks(MAX_INPUTS);
+        let chain = |c: &[Wire]| c[1..].iter().fold(c[0], |all, wire| gate(all, *wire));
+        wires = chains.map(chain).collect();
+    }
+    wires.into_iter().fold(none, gate)
 }
 
 /// Whether two products of two inputs are an exclusive or (false) or an equality (true).
@@ -251,7 +265,7 @@ fn build<'a>(
 struct Bit<'a> {
     /// Which port, counted from 0 in the order of first bits.
     port: usize,
-    index: usize,
+    index: i64,
     wire: Wire,
     name: Name<'a>,
 }
@@ -273,11 +287,13 @@ fn ports(names: &[Name], wires: &HashMap<&str, Wire>) -> Result<Vec<Port>> {
     bits.chunk_by(|a, b| a.port == b.port).map(|bits| port(bases[bits[0].port], bits)).collect()
 }
 
-/// `a[3]` as `a` and 3.
-fn indexed(name: &str) -> Option<(&str, usize)> {
+/// `a[3]` as `a` and 3. The places of Verilog may be below 0. One that is too large for a place leaves a hole before it.
+fn indexed(name: &str) -> Option<(&str, i64)> {
     let (base, bit) = name.strip_suffix(']')?.split_once('[')?;
-    let digits = bit.chars().all(|c| c.is_ascii_digit());
-    Some((base, bit.parse().ok().filter(|_| digits)?))
+    let digits = bit.strip_prefix('-').unwrap_or(bit);
+    let number = !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit());
+    let edge = if bit == digits { i64::MAX } else { i64::MIN };
+    number.then(|| (base, bit.parse().unwrap_or(edge)))
 }
 
 /// A port without holes: what comes after one would move to another place.
@@ -289,8 +305,8 @@ fn port(base: &str, bits: &[Bit]) -> Result<Port> {
             let remedy = "give ports names that differ before the brackets";
             return Err(refused_with(line, wanted, quoted(name), remedy));
         }
-        if high - low > 1 {
-            let missing = quoted(&format!("{base}[{}]", low + 1));
+        if low.checked_add(1) != Some(high) {
+            let missing = quoted(&format!("{base}[{}]", low.saturating_add(1)));
             let wanted = format!("{missing} beside {}", quoted(name));
             let remedy = "name every bit of a port, or name bits without brackets";
             return Err(refused_with(line, wanted, "none", remedy));

@@ -29,10 +29,11 @@ const DRIVER: &str = "import sys\nfrom pyosys import libyosys\ndesign = libyosys
 
 /// The script of Yosys. Latches and registers survive it and are refused. Without `-nodpi` a module could call any C function.
 /// Later steps choose undefined bits as it suits them: operations are listed before. Steps that simplify hide loops, so the check comes
-/// before them; it knows the names of signals after `opt_clean` alone.
+/// before them; it knows the names of signals after `opt_clean` alone. An index that is read past the end of a signal, an array or a
+/// memory gives 0: it is undefined in Verilog, and Yosys would choose.
 const SCRIPT: &str = "tee -o read.txt read_verilog -sv -nodpi -nodisplay input.sv\n\
     tee -o top.txt hierarchy -check -auto-top\ntee -q -o divisions.txt dump t:$div t:$mod t:$divfloor t:$modfloor\n\
-    proc -noopt\ndelete t:$print\nflatten\ntee -q -o ports.txt dump x:*\nopt_clean\ntee -o check.txt check\nopt_expr -keepdc\nopt_clean\ntee -q -o cells.txt dump c:*\nopt -full\nmemory -nomap\nmemory_map\nopt -full\ntechmap\nopt\nabc -g AND,XOR\nopt_clean\nwrite_blif output.blif\n";
+    proc -noopt\nchtype -set $shift t:$shiftx\nsetundef -zero w:*$mem2reg_rd$* %ci* t:$mux t:$pmux %u %i\ndelete t:$print\nflatten\ntee -q -o ports.txt dump x:*\nopt_clean\ntee -o check.txt check\nopt_expr -keepdc\nopt_clean\ntee -q -o cells.txt dump c:*\nopt -full\nmemory -nomap\nselect -set memories t:$mem* %m\nmemory_map\nsetundef -undriven -zero @memories\nopt -full\ntechmap\nopt\nabc -g AND,XOR\nopt_clean\nwrite_blif output.blif\n";
 
 /// Runs a command under limits: kilobytes of memory, seconds of processor time, blocks of 512 bytes for each file. It fails as a
 /// command does that is not there, with the status 127.
@@ -96,7 +97,7 @@ pub(super) fn parse(
                 return Err(operands::without_gates(&folder, kind, limits, path)?);
             }
         };
-        return Err(refused(wanted, shown(cell), path, remedy));
+        return Err(refused(wanted, remembered(cell), path, remedy));
     }
     // Yosys writes no model of a module without cells and outputs.
     if !blif.lines().any(|line| line.starts_with(".model")) {
@@ -119,6 +120,23 @@ fn refused(wanted: &str, got: impl Into<String>, path: &Path, remedy: &str) -> E
 /// The first characters of a line, for a message.
 fn shown(line: &str) -> String {
     line.trim().chars().take(200).collect()
+}
+
+/// The signal that memory is found for, in a line of Yosys: `.latch D Q …`, `.subckt $_DFF_P_ C=c D=d Q=q`, or its message that a latch
+/// is inferred for `\top.q'.
+fn remembered(line: &str) -> String {
+    let quoted = |line: &str| Some(line.split_once("signal `")?.1.split('\'').next()?.to_string());
+    let mut words = line.split_whitespace();
+    let pin = |word: &str| word.strip_prefix("Q=").map(str::to_string);
+    let signal = match line.starts_with(".latch") {
+        true => words.nth(2).map(str::to_string),
+        false => quoted(line).or_else(|| words.find_map(pin)),
+    };
+    let name = signal.map(|s| s.rsplit(['.', '\\']).next().unwrap_or_default().to_string());
+    match name.filter(|name| !name.is_empty() && !name.contains('$')) {
+        Some(name) => format!("memory for `{name}`"),
+        None => "memory".into(),
+    }
 }
 
 /// Refuses a constant index out of range, as Yosys warns. Such bits would be 0 or 1 as suits Yosys.
@@ -193,7 +211,7 @@ fn why(
             source::at_line(wanted, number, path, kind, remedy)
         }
         Some(line) if line.contains("Latch inferred") => {
-            refused(MEMORYLESS.0, shown(line), path, MEMORYLESS.1)
+            refused(MEMORYLESS.0, remembered(line), path, MEMORYLESS.1)
         }
         Some(line) => {
             let got = format!("its message `{}`", shown(line));
