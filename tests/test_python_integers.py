@@ -2,6 +2,8 @@
 
 import operator as op
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -178,6 +180,9 @@ def test_counts_and_overflow(words, toy):
         assert np.array_equal(left.decrypt(secret), (exact < 0) | (exact > 255)), name
     signed = becalm.int_(5).encrypt(secret, [-16, -3, 7]).on(toy.server)
     assert signed.abs().decrypt(secret).tolist() == [-16, 3, 7]
+    # Of older versions of numpy the function is missing, not the method that it calls.
+    ones = getattr(np, "bitwise_count", lambda v: v.abs().count_ones())
+    assert ones(signed).decrypt(secret).tolist() == [1, 2, 3]
     # The same ciphertext as both operands: its noise is related to itself.
     result, left = signed.overflowing_add(signed)
     assert result.decrypt(secret).tolist() == [0, -6, 14]
@@ -224,6 +229,8 @@ def test_integers_travel(words, tmp_path, stranger):
         becalm.load(path)
     with pytest.raises(becalm.Unsupported, match="without a seed"):
         (x + 1).save(path, seeded=True)
+    with pytest.raises(becalm.BadInput, match="the path of a file, got int"):
+        x.save(5)
     (x + 1).save(path)
     again = becalm.load(path, allow_insecure=True).reshape(2, 2)
     assert np.array_equal(again.decrypt(secret), a + np.uint8(1))
@@ -302,3 +309,26 @@ def test_types_are_named_as_numpy_names_them_and_comparisons_want_integers(toy):
                 call()
     with pytest.raises(becalm.BadInput, match="a choice of deep, got str"):
         x.apply("mul", x, deep="yes")
+
+
+#: Encryption and joining with room for a part of the results.
+TOO_MANY = """
+import resource
+import becalm
+
+secret = becalm.SecretKey.generate("toy_2_2", allow_insecure=True)
+u8, size = becalm.uint(8), int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+x = u8.encrypt(secret, [7] * 9000)
+resource.setrlimit(resource.RLIMIT_AS, (size + (1 << 30), resource.RLIM_INFINITY))
+for call in (lambda: u8.encrypt(secret, [0] * 600_000), lambda: becalm.concatenate([x] * 40)):
+    try:
+        call()
+    except becalm.OutOfMemory as e:
+        print(e.op)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of addresses as Linux has them")
+def test_more_than_the_memory_is_refused_before_it_is_taken():
+    ran = subprocess.run([sys.executable, "-c", TOO_MANY], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout.split()) == (0, ["encrypt", "concatenate"]), ran.stderr
