@@ -203,7 +203,7 @@ impl Agreement {
     ///
     /// # Errors
     /// `Unsupported` for the keys of a bootstrap: its ephemeral secret would be a sum of sparse ones, for which EvalMod has no range.
-    /// `BadInput` for parties that [`KeyShare::split`] would refuse, levels above the user's and more than 1024 keys.
+    /// `BadInput` for parties that [`KeyShare::split`](super::KeyShare::split) would refuse, levels above the user's and more than 1024 keys.
     ///
     /// ```
     /// use becalm::UNWATCHED;
