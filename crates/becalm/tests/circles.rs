@@ -116,6 +116,8 @@ const EXTENDED: &[(&str, &[&str])] = &[
             "apps::integer::prefix",
             "apps::integer::shift",
             "apps::integer::table",
+            "apps::integer::tabulate",
+            "apps::integer::zero",
         ],
     ),
     ("apps::integer::value::Integers", &["apps::integer::file"]),
