@@ -527,7 +527,10 @@ const REFUSED: &[(&str, &str)] = &[
     ("cost nothing.v", "nothing.v, empty"),
     ("cost unknown.v", "bits that are 0 or 1 in line 2 of unknown.v, got `1'bz`"),
     ("cost large.txt", "at most 16384 wires in a file as short as this, in line 2 of large.txt"),
-    ("cost adder8.txt --limit 6400", "at most 100 bytes in adder8.txt"),
+    (
+        "cost adder8.txt --limit 6400",
+        "at most 100 bytes, a 64th of the limit of 6400, in adder8.txt",
+    ),
     ("cost adder8.txt --limit 6400", "`--limit` of commands"),
     ("assemble nothing.txt -o x.bin", "nothing.txt, empty"),
     ("assemble none.s -o x.bin", "none.s"),

@@ -4,7 +4,6 @@ use crate::call::{detached, guarded, raise};
 use crate::params::Params;
 use becalm::cipher;
 use becalm::cipher::file::Trust;
-use becalm::math::memory::require_memory;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
@@ -303,8 +302,7 @@ impl Glwe {
 /// A value of Python that should be a batch or a table.
 pub fn ciphertext(value: &Bound<'_, PyAny>) -> PyResult<cipher::Ciphertext> {
     if let Ok(x) = value.cast::<Lwe>() {
-        guarded(|| require_memory("run", x.get().0.bytes()).map_err(raise))?;
-        return Ok(x.get().0.clone().into());
+        return guarded(|| x.get().0.copied("run").map(Into::into).map_err(raise));
     }
     if let Ok(x) = value.cast::<Glwe>() {
         return Ok(x.get().0.clone().into());

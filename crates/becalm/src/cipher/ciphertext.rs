@@ -167,6 +167,15 @@ impl Lwe {
         Lwe { params: self.params.clone(), data: Vec::new(), seed: None, ..*self }
     }
 
+    /// The same batch again, for the call `op`.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] where it does not fit.
+    pub fn copied(&self, op: &'static str) -> Result<Lwe> {
+        require_memory(op, self.bytes())?;
+        Ok(self.clone())
+    }
+
     /// Batches of the same kind as one; the noise is that of the worst, the range covers all.
     ///
     /// # Errors
