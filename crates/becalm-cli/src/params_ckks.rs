@@ -2,8 +2,7 @@
 
 use crate::report::{self, facts, megabytes, table};
 use anyhow::Result;
-use becalm::bootstrap::ckks::{KEY_SIZES, Settings, regular, slots_first};
-use becalm::ckks::{Context, Needs};
+use becalm::bootstrap::ckks::{KEY_SIZES, KeyPlan, Kind as BootstrapKind, Wish};
 use becalm::params::{CkksParams, Kind};
 use serde_json::{Value, json};
 
@@ -40,23 +39,26 @@ pub fn list(sets: &[&CkksParams]) -> Result<()> {
 
 /// Bytes stored and in memory of the keys of the set's usual bootstrap, of each size; of those for products in a set without.
 fn keys(p: &'static CkksParams) -> Result<Vec<(&'static str, usize, usize)>> {
-    // Nothing is encrypted.
-    let context = Context::new(p, true)?;
-    let Some(b) = p.bootstrap else {
-        let needs = Needs::default();
-        let (stored, memory) = (context.stored_key_bytes(&needs), context.key_bytes(&needs));
-        return Ok(vec![("products", stored, memory)]);
+    let priced = |name: &'static str, size: Option<&'static str>| {
+        let price = KeyPlan::new(p, &Wish { size, ..Wish::default() })?.price()?;
+        Ok((name, price.stored, price.memory))
     };
-    let size = |(name, baby): (&'static str, usize)| {
-        let settings = Settings { baby, ..Settings::default() };
-        let made = match b.slots_first {
-            true => slots_first(&context, p.slots(), &settings),
-            false => regular(&context, &settings),
-        };
-        let needs = made?.needs();
-        Ok((name, context.stored_key_bytes(&needs), context.key_bytes(&needs)))
+    if p.bootstrap.is_none() {
+        return Ok(vec![priced("products", None)?]);
+    }
+    KEY_SIZES.into_iter().map(|(name, _)| priced(name, Some(name))).collect()
+}
+
+/// The kinds of bootstrap that the set has, by name.
+fn kinds(p: &'static CkksParams) -> String {
+    // The sparse kind leaves half of the slots at the least.
+    let has = |kind: &BootstrapKind| {
+        [p.slots(), p.slots() / 2].into_iter().any(|slots| {
+            let (slots, size, kinds) = (Some(slots), Some(KEY_SIZES[0].0), vec![*kind]);
+            KeyPlan::new(p, &Wish { slots, size, kinds, ..Wish::default() }).is_ok()
+        })
     };
-    KEY_SIZES.into_iter().map(size).collect()
+    BootstrapKind::all().filter(has).map(BootstrapKind::name).collect::<Vec<_>>().join(", ")
 }
 
 /// One set.
@@ -86,10 +88,10 @@ pub fn describe(p: &'static CkksParams, as_text_json: bool) -> Result<()> {
         ),
     ];
     if let Some(b) = p.bootstrap {
-        let order = if b.slots_first { "slots_first and sign" } else { "regular and sparse" };
         let (up, mods) = (p.top_level(), b.eval_mod_levels());
         let text = format!(
-            "{order}; raises to level {up}, {} stages in each transform, {mods} levels of EvalMod",
+            "{}; raises to level {up}, {} stages in each transform, {mods} levels of EvalMod",
+            kinds(p),
             b.stage_count
         );
         rows.push(("bootstrap", text));

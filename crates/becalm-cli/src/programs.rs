@@ -11,7 +11,7 @@ use becalm::Error;
 use becalm::backend::{Backend, Ckks, CkksSetup, Cpu, Evaluator, for_params};
 use becalm::bootstrap::ckks::KeyPlan;
 use becalm::cipher::file::{Part, Trust, inspect};
-use becalm::cipher::{Integers, KeyForm, Rlwe};
+use becalm::cipher::{Integers, Rlwe};
 use becalm::ckks::Context;
 use becalm::params::CkksParams;
 use becalm::program::rlwe::CkksProgram;
@@ -104,7 +104,8 @@ fn run(
     takes: usize,
 ) -> Result<Vec<Value>> {
     let context = Arc::new(Context::new(program.params(), job.trust.allow_insecure)?);
-    let load = |path| context.load_keys_with(path, KeyForm::Ready, &unless_stopped);
+    let load =
+        |path: &Path| context.load_keys_with(path, KeyPlan::noted(path)?.form(), &unless_stopped);
     let keys = read(job.keys, load)?;
     let evaluator = Evaluator::new(machine, CkksSetup::new(&context, &Arc::new(keys)))?;
     evaluator.require(program)?;

@@ -2,6 +2,7 @@
 
 mod harness;
 
+use becalm::bootstrap::ckks::{KeyPlan, Wish};
 use harness::Folder;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -125,6 +126,14 @@ fn sets_of_ckks_without_a_bootstrap_multiply() {
         serde_json::from_str(&f.succeed("params ckks_n14 --json")).unwrap();
     assert!(one["bootstrap"].is_null() && one["keys"]["products"]["stored_bytes"].is_u64());
     assert!(f.succeed("params ckks_n15").contains("3 stages in each transform, 7 levels"));
+    // Kinds and sizes are those of the plan that keys are made by: of tables alone, and packed for many levels.
+    assert!(f.succeed("params ckks_table_4").contains("table; raises to level"));
+    let set = becalm::params::CkksParams::named("ckks_17_levels").unwrap();
+    let wish = Wish { size: Some("medium"), ..Wish::default() };
+    let memory = KeyPlan::new(set, &wish).unwrap().price().unwrap().memory;
+    let one: serde_json::Value =
+        serde_json::from_str(&f.succeed("params ckks_17_levels --json")).unwrap();
+    assert_eq!(one["keys"]["medium"]["memory_bytes"].as_u64(), Some(memory as u64));
     let report = f.succeed("run --scheme ckks --params ckks_n13 --json");
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     let steps = report["steps"].as_array().unwrap();

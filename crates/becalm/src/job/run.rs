@@ -3,8 +3,9 @@
 use super::folder::{Job, PROGRAM, keys_name};
 use super::manifest::Scheme;
 use crate::backend::{Backend, Ckks, CkksSetup, Evaluator, Info, Prepared, Tfhe, TfheSetup};
+use crate::bootstrap::ckks::KeyPlan;
 use crate::cipher::file::Trust;
-use crate::cipher::{Ciphertext, EvaluationKey, KeyForm, Lwe, Rlwe, SlotKey};
+use crate::cipher::{Ciphertext, EvaluationKey, Lwe, Rlwe, SlotKey};
 use crate::ckks::Context;
 use crate::program::Program;
 use crate::program::rlwe::CkksProgram;
@@ -66,7 +67,8 @@ impl Runner {
                 let program = CkksProgram::load(&program, trust).map_err(|e| e.at(&program))?;
                 machine.runs::<Ckks>()?.accepts(program.params())?;
                 let context = Arc::new(Context::new(program.params(), trust.allow_insecure)?);
-                let read = context.load_keys_with(&keys, KeyForm::Ready, progress);
+                let form = KeyPlan::noted(&keys)?.form();
+                let read = context.load_keys_with(&keys, form, progress);
                 let setup = CkksSetup::new(&context, &Arc::new(read.map_err(|e| e.at(&keys))?));
                 let evaluator = Evaluator::new(machine, setup)?;
                 evaluator.require(&program)?;
