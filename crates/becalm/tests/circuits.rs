@@ -71,6 +71,19 @@ fn an_adder_takes_one_rotation_a_place() {
     assert_eq!((cost.bootstraps, cost.depth), (8, 4));
 }
 
+/// The noise of leaves that come from one rotation adds up to more than a cover expects: then less of it is asked for.
+#[test]
+fn results_of_one_rotation_do_not_make_a_circuit_too_noisy() {
+    let circuit = Circuit::parse(include_str!("netlists/shared_noise.blif")).unwrap();
+    for set in ["tfhe_2_2", "tfhe_2_2_p"] {
+        let params = Arc::new(TfheParams::named(set).unwrap().clone());
+        for goal in [Goal::Depth, Goal::Bootstraps] {
+            let compiled = circuit.compile(&params, goal).unwrap();
+            agree(&format!("{set}, {goal:?}"), &circuit, &compiled, 32);
+        }
+    }
+}
+
 #[test]
 fn bad_files_are_refused_with_the_line() {
     for (text, line) in [

@@ -15,6 +15,9 @@ use crate::{Error, Progress, Result, UNWATCHED};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// The least noise, in outputs of bootstraps, that covers are searched for: that of a gate of two inputs.
+const LEAST_NORM: i64 = 5;
+
 /// A circuit as a program: an argument and a result for each bit, ports in order, least significant bit first.
 #[derive(Debug, Clone)]
 pub struct Compiled {
@@ -63,8 +66,16 @@ impl Circuit {
         }
         // Noise that the set has room for, in outputs of bootstraps.
         let norm = (params.max_norm2 * params.max_norm2) as i64;
-        let room = Room { values: values as i64, norm: norm.max(5) };
-        self.compile_within(params, goal, room, progress)
+        let mut room = Room { values: values as i64, norm: norm.max(LEAST_NORM) };
+        loop {
+            match self.compile_within(params, goal, room, progress) {
+                // A cover takes the noise of its leaves for independent, and results of one rotation share theirs.
+                Err(Error::TooNoisy(_)) if room.norm > LEAST_NORM => {
+                    room.norm = (room.norm * 9 / 10).max(LEAST_NORM);
+                }
+                other => return other,
+            }
+        }
     }
 
     /// A cover within a room; the walk has the last word on the noise.
