@@ -248,7 +248,7 @@ def vectors(folder, unit, sizes):
 def build():
     """Builds the example that writes vectors."""
     cargo = os.environ.get("CARGO", "cargo")
-    command = f"{cargo} build -q --profile {PROFILE} -p becalm --example rtl_vectors"
+    command = f"{cargo} build -q --profile {PROFILE} --example rtl_vectors"
     quiet(command.split(), cwd=ROOT)
 
 

@@ -94,7 +94,7 @@ def unfit(language, mark, text):
 @pytest.fixture(scope="session")
 def shell():
     """An environment in which `becalm` is the program built from this tree."""
-    build = ["cargo", "build", "--release", "--quiet", "-p", "becalm-cli"]
+    build = ["cargo", "build", "--release", "--quiet", "--bin", "becalm"]
     subprocess.run(build, cwd=ROOT, check=True)
     metadata = ["cargo", "metadata", "--no-deps", "--format-version", "1"]
     answer = subprocess.run(metadata, cwd=ROOT, check=True, capture_output=True, text=True)

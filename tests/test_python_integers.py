@@ -311,15 +311,28 @@ def test_types_are_named_as_numpy_names_them_and_comparisons_want_integers(toy):
         x.apply("mul", x, deep="yes")
 
 
-#: Encryption and joining with room for a part of the results.
+#: Reading, encryption and joining with room for a part of the results.
 TOO_MANY = """
+import os
 import resource
+import sys
 import becalm
 
+def within(more):
+    size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + more, resource.RLIM_INFINITY))
+
 secret = becalm.SecretKey.generate("toy_2_2", allow_insecure=True)
-u8, size = becalm.uint(8), int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+u8, path = becalm.uint(8), sys.argv[1]
 x = u8.encrypt(secret, [7] * 9000)
-resource.setrlimit(resource.RLIMIT_AS, (size + (1 << 30), resource.RLIM_INFINITY))
+becalm.concatenate([x] * 5).save(path)
+# The file fits once, and its words beside it do not.
+within(3 * os.path.getsize(path) // 2)
+try:
+    becalm.load(path, allow_insecure=True)
+except becalm.OutOfMemory as e:
+    print(e.op)
+within(1 << 30)
 for call in (lambda: u8.encrypt(secret, [0] * 600_000), lambda: becalm.concatenate([x] * 40)):
     try:
         call()
@@ -329,6 +342,8 @@ for call in (lambda: u8.encrypt(secret, [0] * 600_000), lambda: becalm.concatena
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of addresses as Linux has them")
-def test_more_than_the_memory_is_refused_before_it_is_taken():
-    ran = subprocess.run([sys.executable, "-c", TOO_MANY], capture_output=True, text=True)
-    assert (ran.returncode, ran.stdout.split()) == (0, ["encrypt", "concatenate"]), ran.stderr
+def test_more_than_the_memory_is_refused_before_it_is_taken(tmp_path):
+    command = [sys.executable, "-c", TOO_MANY, str(tmp_path / "many.becalm")]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    wanted = ["load", "encrypt", "concatenate"]
+    assert (ran.returncode, ran.stdout.split()) == (0, wanted), ran.stderr

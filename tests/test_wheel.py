@@ -74,7 +74,7 @@ def test_the_notices_fit_the_lock_file():
 @pytest.fixture(scope="module")
 def command():
     """The command as `make run` builds it."""
-    build = ["cargo", "build", "--release", "-p", "becalm-cli", "--message-format", "json"]
+    build = ["cargo", "build", "--release", "--bin", "becalm", "--message-format", "json"]
     done = subprocess.run(build, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
     made = [json.loads(line).get("executable") for line in done.stdout.splitlines()]
     return Path(next(filter(None, made)))

@@ -1,7 +1,7 @@
 //! The verbs of `becalm threshold` for a collective key: parties make a key of CKKS together, with files between them.
 
-use crate::files::{TrustArgs, require_place};
-use crate::output::{Force, file, holds_a_key, read};
+use crate::files::TrustArgs;
+use crate::output::{EVALUATION_KEYS, Force, file, read};
 use crate::programs::context_of;
 use crate::report::{self, facts};
 use crate::status::usage;
@@ -131,10 +131,8 @@ fn hex(bytes: [u8; 32]) -> String {
 
 /// Refuses a place of a secret that holds another file of value, but for an older one of the same kind where that is asked for.
 fn require_secret_place(path: &Path, kind: Kind, force: Force) -> Result<()> {
-    match Kind::of(path) {
-        Ok(found) if found == kind => force.require_files([path]),
-        _ => require_place(path, force),
-    }
+    Force::require_key(path, &[kind])?;
+    force.require_files([path])
 }
 
 /// Makes a party, with its first message and the parts of its secret.
@@ -253,14 +251,8 @@ pub fn aggregate(args: &AggregateArgs) -> Result<()> {
             usage!("{} is an input; choose another name for the keys", path.display());
         }
     }
-    // Keys take the place of older ones of their kind alone.
-    for (path, kind) in
-        [(&args.public, Kind::CkksPublicKey), (&args.evaluation, Kind::CkksEvaluationKeys)]
-    {
-        if Kind::of(path).is_ok_and(|found| found != kind) {
-            return Err(holds_a_key(path));
-        }
-    }
+    Force::require_key(&args.public, &[Kind::CkksPublicKey])?;
+    Force::require_key(&args.evaluation, EVALUATION_KEYS)?;
     args.force.require_files([&args.public, &args.evaluation])?;
     let context = context_of(&args.messages[0], MESSAGE, args.trust.trust())?;
     let messages = messages_of(&context, &args.messages, &args.trust)?;

@@ -1,11 +1,11 @@
 //! `becalm keygen | encrypt | eval | decrypt`: the same job in separate steps, with files between them. What runs here is TFHE.
 
-use crate::output::{Force, read};
+use crate::output::{EVALUATION_KEYS, Force, SECRET_KEYS, read};
 use crate::report::{self, Given, counted, facts, megabytes};
 use crate::status::usage;
 use anyhow::Result;
 use becalm::backend::{Cpu, Evaluator, Tfhe, TfheSetup, for_params};
-use becalm::cipher::file::{Limits, Trust};
+use becalm::cipher::file::{Kind, Limits, Trust};
 use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey, SlotKey, SlotKeyKind};
 use becalm::params::TfheParams;
 use becalm::program::{Program, Reg};
@@ -163,6 +163,12 @@ pub struct DecryptArgs {
     pub(crate) trust: TrustArgs,
 }
 
+/// Refuses to write the keys over those of other kinds.
+pub(crate) fn require_keys(args: &KeygenArgs) -> Result<()> {
+    Force::require_key(&args.secret, SECRET_KEYS)?;
+    Force::require_key(&args.evaluation, EVALUATION_KEYS)
+}
+
 /// Makes both keys.
 pub fn keygen(args: &KeygenArgs) -> Result<()> {
     let name = args.params.as_deref().unwrap_or("tfhe_2_2");
@@ -171,6 +177,8 @@ pub fn keygen(args: &KeygenArgs) -> Result<()> {
     }
     let params = TfheParams::named(name)?;
     let between = args.pack.iter().chain(args.slot_map.iter().skip(1).step_by(2));
+    require_keys(args)?;
+    between.clone().try_for_each(|path| Force::require_key(path, &[Kind::SlotKey]))?;
     args.force.require_files([&args.secret, &args.evaluation].into_iter().chain(between))?;
     let stored = params.seeded_bootstrap_key_bytes() + params.seeded_key_switch_key_bytes();
     if !args.json {

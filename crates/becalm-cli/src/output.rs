@@ -45,6 +45,17 @@ impl Force {
         self.require_new(path)
     }
 
+    /// Refuses a place that holds a key of other kinds than these: a key takes the place of one of its kind alone, even by `--force`.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn require_key(path: &Path, kinds: &[Kind]) -> Result<()> {
+        match Kind::of(path).is_ok_and(|found| found.is_key() && !kinds.contains(&found)) {
+            true => Err(holds_a_key(path)),
+            false => Ok(()),
+        }
+    }
+
     /// Refuses what [`Force::save`] would refuse after the work: a file that exists, a path in no folder, and a device. Also one file for two.
     ///
     /// # Errors
@@ -116,9 +127,15 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     })
 }
 
+/// The kinds of a secret key, of which one may replace another.
+pub const SECRET_KEYS: &[Kind] = &[Kind::SecretKey, Kind::CkksSecretKey];
+
+/// The kinds of evaluation keys, of which one may replace another.
+pub const EVALUATION_KEYS: &[Kind] = &[Kind::EvaluationKey, Kind::CkksEvaluationKeys];
+
 /// The error of a command that would write a result over a key.
-pub fn holds_a_key(path: &Path) -> anyhow::Error {
-    let (wanted, got) = ("a name for the result", format!("{}, which holds a key", path.display()));
+fn holds_a_key(path: &Path) -> anyhow::Error {
+    let (wanted, got) = ("a name for the file", format!("{}, which holds a key", path.display()));
     Error::io("save", wanted, got, "choose another name").into()
 }
 

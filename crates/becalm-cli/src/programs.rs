@@ -105,7 +105,7 @@ fn run(
 ) -> Result<Vec<Value>> {
     let context = Arc::new(Context::new(program.params(), job.trust.allow_insecure)?);
     let load =
-        |path: &Path| context.load_keys_with(path, KeyPlan::noted(path)?.form(), &unless_stopped);
+        |path: &Path| context.load_keys_with(path, KeyPlan::form_noted(path), &unless_stopped);
     let keys = read(job.keys, load)?;
     let evaluator = Evaluator::new(machine, CkksSetup::new(&context, &Arc::new(keys)))?;
     evaluator.require(program)?;

@@ -131,11 +131,8 @@ fn split(args: &SplitArgs) -> Result<()> {
         if *path == args.secret || args.out[..i].contains(path) {
             usage!("{} is named twice; give each share a file of its own", path.display());
         }
-        // Shares take the place of older shares where that is asked for, but of no other key.
-        match Kind::of(path) {
-            Ok(Kind::CkksKeyShare) => args.force.require_files([path])?,
-            _ => require_place(path, args.force)?,
-        }
+        Force::require_key(path, &[Kind::CkksKeyShare])?;
+        args.force.require_files([path])?;
     }
     let context = context_of(&args.secret, SECRET, args.trust.trust())?;
     let secret = read(&args.secret, |path| context.load_secret_key(path, args.trust.trust()))?;

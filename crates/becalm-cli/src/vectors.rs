@@ -1,7 +1,7 @@
 //! Vectors of CKKS: `becalm keygen | encrypt` for every set of CKKS, beside the tables of [`packed`](crate::packed).
 
 use crate::ckks::keys as make_keys;
-use crate::files::{EncryptArgs, KeygenArgs};
+use crate::files::{EncryptArgs, KeygenArgs, require_keys};
 use crate::output::{file, read};
 use crate::packed::bits_of;
 use crate::programs::context_of;
@@ -63,6 +63,7 @@ pub fn keygen(params: &'static CkksParams, args: &KeygenArgs) -> Result<()> {
         usage!("{} is a set of CKKS; leave --pack and --slot-map out", params.name);
     }
     params.require_secure(args.allow_insecure)?;
+    require_keys(args)?;
     args.force.require_files([&args.secret, &args.evaluation])?;
     let plan = plan(params, args)?;
     let price = plan.price()?;

@@ -50,6 +50,13 @@ fn a_file_that_exists_is_overwritten_only_by_force() {
     let says = folder.refuse("encrypt --values 1 --allow-insecure --force -o secret.becalm");
     assert!(says.contains("holds a key"), "{says}");
     let key = folder.read("evaluation.becalm");
+    let keygen = "keygen --params toy_boolean --allow-insecure --force";
+    for places in
+        ["--secret evaluation.becalm --evaluation e2", "--secret s3 --evaluation secret.becalm"]
+    {
+        let says = folder.refuse(&format!("{keygen} {places}"));
+        assert!(says.contains("holds a key"), "{places}: {says}");
+    }
     for line in [
         "circuit compile adder8.txt",
         "circuit cost adder8.txt --backend processor --code",

@@ -67,7 +67,7 @@ impl Runner {
                 let program = CkksProgram::load(&program, trust).map_err(|e| e.at(&program))?;
                 machine.runs::<Ckks>()?.accepts(program.params())?;
                 let context = Arc::new(Context::new(program.params(), trust.allow_insecure)?);
-                let form = KeyPlan::noted(&keys)?.form();
+                let form = KeyPlan::form_noted(&keys);
                 let read = context.load_keys_with(&keys, form, progress);
                 let setup = CkksSetup::new(&context, &Arc::new(read.map_err(|e| e.at(&keys))?));
                 let evaluator = Evaluator::new(machine, setup)?;

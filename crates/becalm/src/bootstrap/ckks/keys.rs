@@ -77,6 +77,11 @@ impl KeyPlan {
         KeyPlan::new(CkksParams::named(&found.params)?, &Wish::noted(&found.note)?)
     }
 
+    /// The form in memory that the maker of a file of keys meant; ready ones where the file does not say.
+    pub fn form_noted(path: impl AsRef<Path>) -> KeyForm {
+        KeyPlan::noted(path).map_or(KeyForm::Ready, |plan| plan.form())
+    }
+
     /// The plan of a wish.
     ///
     /// # Errors

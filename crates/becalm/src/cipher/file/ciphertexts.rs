@@ -10,6 +10,7 @@ use super::write::{Data, Draft};
 use super::{Dtype, Header, Kind, Part, Trust, bad, disk, require_limit};
 use crate::cipher::{Encoding, Glwe, KeyRole, Lwe, Output};
 use crate::math::Modulus;
+use crate::math::memory::require_memory;
 use crate::math::random::PublicSeed;
 use crate::params::TfheParams;
 use crate::{Error, Result};
@@ -100,6 +101,7 @@ impl Lwe {
         let mut batch = Lwe::claims(file.header(), trust)?;
         file.verify()?;
         let Some((seed, first)) = file.bytes("seed").split_last_chunk::<4>() else {
+            require_memory("load", file.bytes("words").len())?;
             batch.data = reduced(&batch.params, file.words("words"))?;
             return Ok(batch);
         };
@@ -111,6 +113,7 @@ impl Lwe {
         if from.1.checked_add(u32::try_from(rows).unwrap_or(u32::MAX)).is_none() {
             return Err(bad("at most 2^32 ciphertexts of a seed", "more"));
         }
+        require_memory("load", 8 * rows * width)?;
         batch.data = vec![0; rows * width];
         for (row, b) in batch.data.chunks_exact_mut(width).zip(bodies.chunks_exact(slots)) {
             row[width - slots..].copy_from_slice(b);
