@@ -102,7 +102,7 @@ def test_limits_and_threads(things):
             for wrong in (-1, "much"):
                 with pytest.raises(becalm.BadInput, match="limit"):
                     read(file, limit=wrong)
-    # What a reader takes for each byte of a program is said beside the limit.
+    # The error names the factor: a reader takes 64 bytes for each byte of a program.
     with pytest.raises(becalm.BadFile, match=r"at most 1 bytes, a 64th of the limit of 100, got"):
         becalm.from_bytes(things["program"][0].to_bytes(), allow_insecure=True, limit=100)
     file = things["server"][0].to_bytes()

@@ -171,7 +171,7 @@ fn weights(digits: &[(usize, usize)], most: i64) -> Vec<Vec<i64>> {
     all
 }
 
-/// What a sum says of a row at each of these positions, of which equal ones must agree.
+/// The kind of row at each of these positions of a sum. Rows at equal positions must agree.
 fn profile(
     positions: impl Iterator<Item = i64>,
     row: impl Fn(usize) -> Option<usize>,
@@ -386,7 +386,7 @@ impl Plans {
         Some(())
     }
 
-    /// What the columns say where they count, beside the kinds of rows.
+    /// A plan that looks the columns up where they count, beside the kinds of rows.
     fn gated(&mut self, best: &mut Best, set: usize) -> Option<()> {
         let (row, column, matrix) = best.f.matrix(set);
         // Rows that tell the same columns apart, whatever they give for them.
