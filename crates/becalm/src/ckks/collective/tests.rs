@@ -507,3 +507,19 @@ fn forged_claims_of_messages_are_refused() {
         kind(PartyMessage::from_bytes(&context, &message.to_bytes(&context).unwrap(), trust));
     assert_eq!(found, Some("bad_file"), "a residue that is not below its prime");
 }
+
+/// Each of the three works that take long ends where it is told to, with a typed error.
+#[test]
+fn messages_and_their_sum_can_be_stopped() {
+    let context = toy();
+    let Made { parties, firsts, seconds, .. } = made(&context, 2, 2);
+    let stop: crate::Progress = &|_, _| std::ops::ControlFlow::Break(());
+    let both = [firsts.clone(), seconds].concat();
+    let kinds = [
+        parties[0].first_message(&context, stop).map(drop),
+        parties[0].second_message(&context, &firsts, stop).map(drop),
+        PartyMessage::aggregate(&context, &both, KeyForm::Ready, stop).map(drop),
+    ];
+    let kinds = kinds.map(|stopped| stopped.map_err(|e| e.kind()));
+    assert_eq!(kinds, [Err("interrupted"); 3]);
+}
