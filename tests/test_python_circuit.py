@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import FULL
+from conftest import FULL, forged
 
 import becalm
 
@@ -85,6 +85,14 @@ def test_results_that_are_no_bits_are_refused(toy):
         toy.secret.decrypt_bool(toy.secret.encrypt([True], becalm.boolean))
     with pytest.raises(becalm.BadInput, match="list of encrypted bits, got NoneType"):
         circuit.decrypt(toy.secret, None)
+
+
+def test_a_false_claim_of_bits_reads_the_same_alone_and_in_an_array(toy):
+    file = toy.secret.encrypt([3, 0, 1]).to_bytes()
+    claims = forged(file, lambda metadata: metadata.update(range="[0,1]"))
+    x = becalm.Ciphertext.from_bytes(claims, allow_insecure=True)
+    assert toy.secret.decrypt_bool(x).tolist() == [True, False, True]
+    assert [toy.secret.decrypt_bool(x[i]) for i in range(3)] == [True, False, True]
 
 
 def test_the_cost_of_a_circuit_is_that_of_its_program():

@@ -1,10 +1,8 @@
 """Servers for a secret key that exists, and files that say whether values are real."""
 
-import json
-import struct
-
 import numpy as np
 import pytest
+from conftest import forged
 
 import becalm
 from becalm import ckks
@@ -118,25 +116,6 @@ def test_files_say_whether_values_are_real(secret, tmp_path):
         with pytest.raises(becalm.BadInput, match="says its values are complex"):
             call()
     assert server.from_bytes(real.to_bytes(), real=True).real
-
-
-def forged(file, change):
-    """The file with other metadata, and the checksum that belongs to it."""
-    import blake3
-
-    (length,) = struct.unpack("<Q", file[:8])
-    header = json.loads(file[8 : 8 + length])
-    change(header["__metadata__"])
-    header["__metadata__"]["checksum"] = "0" * 64
-
-    def whole():
-        text = json.dumps(header, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        data = text.encode()
-        data += b" " * (-len(data) % 8)
-        return struct.pack("<Q", len(data)) + data + file[8 + length :]
-
-    header["__metadata__"]["checksum"] = blake3.blake3(whole()).hexdigest()
-    return whole()
 
 
 def test_a_file_that_leaves_it_open_goes_by_the_caller(secret):

@@ -59,6 +59,23 @@ def test_a_secret_key_is_not_replaced_by_accident(toy, stranger, tmp_path):
         assert load(path).key_id == others.secret.key_id
 
 
+def test_evaluation_keys_are_replaced_by_their_kind_alone(toy, tmp_path):
+    ckks = becalm.keygen("ckks_toy_12", bootstrap=None, allow_insecure=True, progress=False)
+    path = tmp_path / "server.becalm"
+    program = becalm.Program("toy_2_2")
+    for keys in (toy, ckks):
+        path.unlink(missing_ok=True)
+        keys.server.save(path)
+        keys.server.save(path)
+        for save in (keys.secret.encrypt([1, 0]).save, keys.secret.save, program.save):
+            with pytest.raises(becalm.IoError, match="server.becalm, which holds a key"):
+                save(path)
+        with pytest.raises(becalm.IoError, match="which holds a key"):
+            keys.save(path, tmp_path / "other.becalm", overwrite=True)
+        assert load(path).key_id == keys.secret.key_id
+    assert [found.name for found in tmp_path.iterdir()] == ["server.becalm"]
+
+
 def test_a_missing_file_of_keys_is_named(tmp_path):
     with pytest.raises(becalm.IoError, match=r"wanted to read .*nofile, got .*; check the name"):
         becalm.ckks.load_server(tmp_path / "nofile")

@@ -350,7 +350,7 @@ class SecretKey(_html.Shown):
             raise BadInput("decrypt", "bits of gates", "encrypted integers", remedy)
         require_bits(x, "use secret.decrypt(x)")
         values = self.decrypt(x)
-        return values == 1 if isinstance(values, int) else values.astype(bool)
+        return bool(values) if isinstance(values, int) else values.astype(bool)
 
     def phases(self, x: Ciphertext) -> npt.NDArray[np.uint64]:
         """Messages with their noise, as 64-bit fractions of the torus; for measurements.

@@ -131,7 +131,7 @@ fn hex(bytes: [u8; 32]) -> String {
 
 /// Refuses a place of a secret that holds another file of value, but for an older one of the same kind where that is asked for.
 fn require_secret_place(path: &Path, kind: Kind, force: Force) -> Result<()> {
-    Force::require_key(path, &[kind])?;
+    Kind::require_place(path, &[kind])?;
     force.require_files([path])
 }
 
@@ -251,8 +251,8 @@ pub fn aggregate(args: &AggregateArgs) -> Result<()> {
             usage!("{} is an input; choose another name for the keys", path.display());
         }
     }
-    Force::require_key(&args.public, &[Kind::CkksPublicKey])?;
-    Force::require_key(&args.evaluation, EVALUATION_KEYS)?;
+    Kind::require_place(&args.public, &[Kind::CkksPublicKey])?;
+    Kind::require_place(&args.evaluation, EVALUATION_KEYS)?;
     args.force.require_files([&args.public, &args.evaluation])?;
     let context = context_of(&args.messages[0], MESSAGE, args.trust.trust())?;
     let messages = messages_of(&context, &args.messages, &args.trust)?;

@@ -164,9 +164,9 @@ pub struct DecryptArgs {
 }
 
 /// Refuses to write the keys over those of other kinds.
-pub(crate) fn require_keys(args: &KeygenArgs) -> Result<()> {
-    Force::require_key(&args.secret, SECRET_KEYS)?;
-    Force::require_key(&args.evaluation, EVALUATION_KEYS)
+pub(crate) fn require_keys(args: &KeygenArgs) -> becalm::Result<()> {
+    Kind::require_place(&args.secret, SECRET_KEYS)?;
+    Kind::require_place(&args.evaluation, EVALUATION_KEYS)
 }
 
 /// Makes both keys.
@@ -178,7 +178,7 @@ pub fn keygen(args: &KeygenArgs) -> Result<()> {
     let params = TfheParams::named(name)?;
     let between = args.pack.iter().chain(args.slot_map.iter().skip(1).step_by(2));
     require_keys(args)?;
-    between.clone().try_for_each(|path| Force::require_key(path, &[Kind::SlotKey]))?;
+    between.clone().try_for_each(|path| Kind::require_place(path, &[Kind::SlotKey]))?;
     args.force.require_files([&args.secret, &args.evaluation].into_iter().chain(between))?;
     let stored = params.seeded_bootstrap_key_bytes() + params.seeded_key_switch_key_bytes();
     if !args.json {

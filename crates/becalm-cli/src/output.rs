@@ -39,21 +39,8 @@ impl Force {
     /// # Errors
     /// [`Error::Io`].
     pub fn require_result(self, path: &Path) -> Result<()> {
-        if Kind::of(path).is_ok_and(Kind::is_key) {
-            return Err(holds_a_key(path));
-        }
+        Kind::require_place(path, &[])?;
         self.require_new(path)
-    }
-
-    /// Refuses a place that holds a key of other kinds than these: a key takes the place of one of its kind alone, even by `--force`.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn require_key(path: &Path, kinds: &[Kind]) -> Result<()> {
-        match Kind::of(path).is_ok_and(|found| found.is_key() && !kinds.contains(&found)) {
-            true => Err(holds_a_key(path)),
-            false => Ok(()),
-        }
     }
 
     /// Refuses what [`Force::save`] would refuse after the work: a file that exists, a path in no folder, and a device. Also one file for two.
@@ -134,11 +121,6 @@ pub const SECRET_KEYS: &[Kind] = &[Kind::SecretKey, Kind::CkksSecretKey];
 pub const EVALUATION_KEYS: &[Kind] = &[Kind::EvaluationKey, Kind::CkksEvaluationKeys];
 
 /// The error of a command that would write a result over a key.
-fn holds_a_key(path: &Path) -> anyhow::Error {
-    let (wanted, got) = ("a name for the file", format!("{}, which holds a key", path.display()));
-    Error::io("save", wanted, got, "choose another name").into()
-}
-
 /// Whether a path names a device, a pipe or a socket.
 pub fn is_stream(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())

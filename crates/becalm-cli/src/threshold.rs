@@ -131,7 +131,7 @@ fn split(args: &SplitArgs) -> Result<()> {
         if *path == args.secret || args.out[..i].contains(path) {
             usage!("{} is named twice; give each share a file of its own", path.display());
         }
-        Force::require_key(path, &[Kind::CkksKeyShare])?;
+        Kind::require_place(path, &[Kind::CkksKeyShare])?;
         args.force.require_files([path])?;
     }
     let context = context_of(&args.secret, SECRET, args.trust.trust())?;

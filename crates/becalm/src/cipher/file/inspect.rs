@@ -4,9 +4,9 @@ use super::header::{Dtype, Header, LENGTH, set_name};
 use super::key_header::{holds_keys, is_keys, read_key_header};
 use super::read::Reader;
 use super::{Kind, bad, bad_but, disk, foreign, slot_keys};
-use crate::Result;
 use crate::cipher::{Encoding, Integers, KeyId, KeyRole, Purpose, SlotKeyKind};
 use crate::params::{CkksParams, TfheParams};
+use crate::{Error, Result};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -228,6 +228,22 @@ impl Kind {
         match holds_keys(path)? {
             true => Ok(Kind::CkksEvaluationKeys),
             false => disk::read_header(path)?.0.kind(),
+        }
+    }
+
+    /// Refuses a place that holds a key of another kind than these: nobody who overwrites a file of one kind means a key of another.
+    ///
+    /// # Errors
+    /// [`Error::Io`] that names the path.
+    pub fn require_place(path: &Path, kinds: &[Kind]) -> Result<()> {
+        // A pipe would wait for its writer.
+        let found = path.is_file().then(|| Kind::of(path).ok()).flatten();
+        match found.is_some_and(|found| found.is_key() && !kinds.contains(&found)) {
+            true => {
+                let got = format!("{}, which holds a key", path.display());
+                Err(Error::io("save", "a name for the file", got, "choose another name"))
+            }
+            false => Ok(()),
         }
     }
 }

@@ -6,8 +6,8 @@
 //! The old companions are moved away first, so that files of two calls never lie side by side.
 
 use super::disk::write_error;
-use super::hex;
 use super::secret::require_no_secret;
+use super::{Kind, hex};
 use crate::math::random::PublicSeed;
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,8 +77,8 @@ impl<'a> Part<'a> {
 /// can read a private file.
 ///
 /// # Errors
-/// As `write`; [`Error::Io`] for errors of the operating system, for a device, a pipe or a socket at `path`, and for a secret key
-/// there, unless the new file is private.
+/// As `write`; [`Error::Io`] for errors of the operating system, for a device, a pipe or a socket at `path`, and for a key of
+/// another kind there.
 pub fn replace<E: From<Error>>(
     path: &Path,
     private: bool,
@@ -102,7 +102,7 @@ pub fn replace<E: From<Error>>(
 ///
 /// # Errors
 /// As the writers; [`Error::Io`] for errors of the operating system, without `overwrite` for an existing file, and always for a
-/// secret key in the place of a file that is not private;
+/// key of another kind in the place of a file;
 /// [`Error::BadInput`] for two files of one name.
 pub fn replace_all(parts: Vec<Part>, overwrite: bool) -> Result<()> {
     let mut files = Files::new(overwrite);
@@ -157,9 +157,7 @@ fn named_all(pending: &mut [Pending], overwrite: bool) -> Result<()> {
         if file.to.is_dir() {
             return Err(write_error(&file.to, &io::ErrorKind::IsADirectory.into()));
         }
-        if let Err(e) = file.name() {
-            return Err(write_error(&file.to, &e));
-        }
+        file.name()?;
     }
     Ok(())
 }
@@ -260,8 +258,16 @@ impl Pending {
         Ok(self.file.sync_all().map_err(|e| write_error(&self.to, &e))?)
     }
 
+    /// The file's hidden name. Its own kind stands in it now: it replaces no key of another kind.
+    fn name(&mut self) -> Result<&Path> {
+        let to = self.to.clone();
+        let hidden = self.hide().map_err(|e| write_error(&to, &e))?;
+        Kind::require_place(&to, Kind::of(hidden).ok().as_slice())?;
+        Ok(hidden)
+    }
+
     /// Gives the file a hidden name, if it has none.
-    fn name(&mut self) -> io::Result<&Path> {
+    fn hide(&mut self) -> io::Result<&Path> {
         let hidden = match self.hidden.take() {
             Some(hidden) => hidden,
             None => {
@@ -288,9 +294,8 @@ impl Pending {
     fn place(mut self) -> Result<()> {
         let to = self.to.clone();
         // A new name is given directly. A name that is taken goes to this file only by a rename.
-        let refused = |e| write_error(&to, &e);
         if self.hidden.is_some() || link(&self.file, &to).is_err() {
-            fs::rename(self.name().map_err(refused)?, &to).map_err(refused)?;
+            fs::rename(self.name()?, &to).map_err(|e| write_error(&to, &e))?;
         }
         Ok(())
     }

@@ -45,7 +45,8 @@ fn holds_a_secret(path: &Path, remedy: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::super::replace_all;
+    use super::super::{Kind, replace, replace_all};
+    use crate::Error;
     use crate::cipher::SecretKey;
     use crate::cipher::file::Trust;
     use crate::params::TfheParams;
@@ -67,6 +68,36 @@ mod tests {
         assert!(is(&first));
         replace_all(vec![second.part(&path).unwrap()], true).unwrap();
         assert!(is(&second));
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn evaluation_keys_are_replaced_by_evaluation_keys_alone() {
+        let path = std::env::temp_dir().join(format!("becalm-kept-{}", std::process::id()));
+        let secret = SecretKey::generate(TfheParams::named("toy_boolean").unwrap(), true).unwrap();
+        let keys = secret.evaluation_key().unwrap();
+        keys.save(&path).unwrap();
+        keys.save(&path).unwrap();
+        let text = |out: &mut super::super::Output| {
+            std::io::Write::write_all(out, b"a text")
+                .map_err(|e| Error::io("save", "", e.to_string(), ""))
+        };
+        let ct = secret.encrypt(&[1, 0]).unwrap();
+        let refused = [
+            ct.save(&path).unwrap_err(),
+            secret.save(&path).unwrap_err(),
+            replace(&path, false, text).unwrap_err(),
+            replace_all(vec![ct.part(&path).unwrap()], true).unwrap_err(),
+            replace_all(vec![secret.part(&path).unwrap()], true).unwrap_err(),
+        ];
+        for e in refused {
+            assert!(e.kind() == "io" && e.to_string().contains("which holds a key"), "{e}");
+        }
+        assert_eq!(Kind::of(&path).unwrap(), Kind::EvaluationKey);
+        std::fs::remove_file(&path).unwrap();
+        ct.save(&path).unwrap();
+        ct.save(&path).unwrap();
+        secret.save(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
     }
 }

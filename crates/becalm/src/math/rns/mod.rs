@@ -180,6 +180,10 @@ on_words! {
     add(a: &mut [f64], b: &[f64]);
     /// `a ← a − b`.
     sub(a: &mut [f64], b: &[f64]);
+    /// `out ← a + b`.
+    sum(out: &mut [f64], a: &[f64], b: &[f64]);
+    /// `out ← a − b`.
+    difference(out: &mut [f64], a: &[f64], b: &[f64]);
     /// `out ← a·b`.
     mul(out: &mut [f64], a: &[f64], b: &[f64]);
     /// `out ← out + a·b`.

@@ -56,6 +56,14 @@ leveled! {
     sub(word: &Word, a: &mut [f64], b: &[f64]) = sub_all
 }
 leveled! {
+    /// `out ← a + b`.
+    sum(word: &Word, out: &mut [f64], a: &[f64], b: &[f64]) = sum_all
+}
+leveled! {
+    /// `out ← a − b`.
+    difference(word: &Word, out: &mut [f64], a: &[f64], b: &[f64]) = difference_all
+}
+leveled! {
     /// `out ← a·b`.
     mul(word: &Word, out: &mut [f64], a: &[f64], b: &[f64]) = mul_all
 }
@@ -137,6 +145,8 @@ leveled! {
 
 macro_rules! loops {
     ($($name:ident($out:ident $(, $a:ident)*; $($c:ident),*) |$k:ident| $e:expr;)+) => {$(
+        // Not every loop reads what it writes.
+        #[allow(unused_variables)]
         #[inline(always)]
         unsafe fn $name<V: Eight>(word: &Word, $out: &mut [f64] $(, $a: &[f64])* $(, $c: f64)*) {
             $(assert_eq!($out.len(), $a.len(), "equal lengths");)*
@@ -158,6 +168,8 @@ macro_rules! loops {
 loops! {
     add_all(a, b;) |k| k.reduce(a.add(b));
     sub_all(a, b;) |k| k.reduce(a.sub(b));
+    sum_all(out, a, b;) |k| k.reduce(a.add(b));
+    difference_all(out, a, b;) |k| k.reduce(a.sub(b));
     add_rounded_all(out, a;) |k| k.reduce(k.reduce(a.round()).add(out));
     mul_add_all(out, a, b;) |k| k.reduce(out.add(k.mul(a, b)));
     mul_sub_all(out, a, b;) |k| k.reduce(out.sub(k.mul(a, b)));
@@ -515,6 +527,18 @@ mod tests {
                 };
                 check(&out, p, |j| dot_of(a, &short, p, |_| repeated(j)) + begin(j));
             }
+        });
+    }
+
+    #[test]
+    fn sums_and_differences_are_exact_whatever_lay_there() {
+        on_all(|ring, p, _| {
+            let (a, b, mut out) = (values(p, N, 3), values(p, N, 5), vec![f64::NAN; N]);
+            ring.sum(0, &mut out, &a, &b);
+            check(&out, p, |j| (residue(a[j], p) + residue(b[j], p)) % p);
+            out.fill(f64::NAN);
+            ring.difference(0, &mut out, &a, &b);
+            check(&out, p, |j| (residue(a[j], p) + p - residue(b[j], p)) % p);
         });
     }
 

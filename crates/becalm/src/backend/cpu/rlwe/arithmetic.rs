@@ -102,9 +102,10 @@ fn sum_of(context: &Context, op: &'static str, a: &Rlwe, b: &Rlwe, subtract: boo
         let (x, y) = (a.parts[k].par_chunks(n), b.parts[k].par_chunks(n));
         let mut part = ring.scratch(a.parts[k].len());
         part.par_chunks_mut(n).zip(x.zip(y)).enumerate().for_each(|(i, (out, (x, y)))| {
-            // A copy of a limb stays in the cache, one of a ciphertext does not.
-            out.copy_from_slice(x);
-            if subtract { ring.sub(words[i], out, y) } else { ring.add(words[i], out, y) }
+            match subtract {
+                true => ring.difference(words[i], out, x, y),
+                false => ring.sum(words[i], out, x, y),
+            }
         });
         Arc::new(part)
     });
