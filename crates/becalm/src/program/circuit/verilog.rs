@@ -5,35 +5,52 @@
 //! processor time and disk as [`Limits`] say, and ten times the processor time by the clock. Anything beyond synthesis is refused before it starts ([`source`]) or
 //! switched off: it could read other files, and call C functions.
 
+mod arrays;
 mod drivers;
+mod guards;
 mod modules;
 mod operands;
 mod source;
+mod undefined;
 
 use super::Circuit;
 use crate::cipher::file::{Limits, hex};
 use crate::math::random::PublicSeed;
 use crate::progress::tell;
 use crate::{Error, Progress, Result};
-use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+use undefined::Elaborated;
 
 /// How pyosys runs the lines of a script.
 const DRIVER: &str = "import sys\nfrom pyosys import libyosys\ndesign = libyosys.Design()\n\
     for line in open(sys.argv[1]):\n    design.run_pass(line.strip())\n";
 
 /// The script of Yosys. Latches and registers survive it and are refused. Without `-nodpi` a module could call any C function.
-/// Later steps choose undefined bits as it suits them: operations are listed before. Steps that simplify hide loops, so the check comes
-/// before them; it knows the names of signals after `opt_clean` alone. An index that is read past the end of a signal, an array or a
-/// memory gives 0: it is undefined in Verilog, and Yosys would choose.
+/// Steps that simplify hide loops, so the check comes before them; it knows the names of signals after `opt_clean` alone.
+///
+/// Steps that simplify also choose undefined bits as it suits them. So every `x` becomes the output of a cell `$anyseq` first, which
+/// nothing simplifies ([`undefined`]). Values past the end of a signal, an array or a memory are 0 instead: guards ([`guards`]) mark
+/// the choices that have them. What `proc` leaves undefined is no value of the text: branches that `proc_rmdead` has proved to be
+/// complete have no other. Past its last word a memory is not read, because guards stand before it.
 const SCRIPT: &str = "tee -o read.txt read_verilog -sv -nodpi -nodisplay input.sv\n\
     tee -o top.txt hierarchy -check -auto-top\ntee -q -o divisions.txt dump t:$div t:$mod t:$divfloor t:$modfloor\n\
-    proc -noopt\nchtype -set $shift t:$shiftx\nsetundef -zero w:*$mem2reg_rd$* %ci* t:$mux t:$pmux %u %i\ndelete t:$print\nflatten\ntee -q -o ports.txt dump x:*\nopt_clean\ntee -o check.txt check\nopt_expr -keepdc\nopt_clean\ntee -q -o cells.txt dump c:*\nopt -full\nmemory -nomap\nselect -set memories t:$mem* %m\nmemory_map\nsetundef -undriven -zero @memories\nopt -full\ntechmap\nopt\nabc -g AND,XOR\nopt_clean\nwrite_blif output.blif\n";
+    tee -q -o parts.txt dump t:$eq r:A_WIDTH=PART %i\nWRITESdelete t:$print\nchtype -set $shift t:$shiftx\n\
+    setundef -zero t:$eq r:A_WIDTH=PAST %i %co2 t:$mux %i\nsetundef -anyseq t:$mem* m:* %u %n\n\
+    tee -q -o undefined.txt dump t:$anyseq %m\nproc -noopt\n\
+    select -set past w:*$mem2reg_rd$*_DATA* %ci*:+$mux[A,Y]:+$pmux[A,Y]:+$anyseq[Y] t:$anyseq %i\n\
+    select -set ends @past %co1 w:* %i\ndelete @past\nsetundef -undriven -zero @ends\nsetundef -zero t:$mem* m:* %u %n\n\
+    flatten\ntee -q -o ports.txt dump x:*\nopt_clean\ntee -o check.txt check\nopt_expr -keepdc\nopt_clean\n\
+    tee -q -o cells.txt dump c:*\nopt -full\nmemory_collect\nselect -set memories t:$mem* %m\nmemory_map\n\
+    setundef -anyseq @memories\nsetundef -undriven -zero @memories\ntee -q -o holes.txt dump t:$anyseq %m\n\
+    opt -full\ntechmap\nopt\nabc -g AND,XOR\nopt_clean\ntee -q -o anyseq.txt dump t:$anyseq\nwrite_blif output.blif\n";
+
+/// Expands macros, which could hide indices.
+const EXPAND: &str = "tee -q -o expanded.txt read_verilog -sv -nodpi -ppdump -defer input.sv\n";
 
 /// Runs a command under limits: kilobytes of memory, seconds of processor time, blocks of 512 bytes for each file. It fails as a
 /// command does that is not there, with the status 127.
@@ -47,7 +64,8 @@ const SAID: &str = "said";
 /// Bytes of them that are looked at, from the end.
 const TAIL: u64 = 1 << 16;
 
-const DEFINED: &str = "keep every index within its signal, and do not divide by 0";
+const DEFINED: &str = "give it a value in every case, as by a default or by a word for every address, keep every index within its \
+    signal, and do not divide by 0";
 /// Wanted where there is memory, and what to do.
 const MEMORYLESS: (&str, &str) =
     ("a module without memory", "take registers out, and give every output a value in every case");
@@ -65,13 +83,15 @@ pub(super) fn parse(
     progress: Progress,
 ) -> Result<Circuit> {
     let tokens = source::check(text, path)?;
-    let script = match modules::top(&tokens, top, path)? {
-        Some(top) => SCRIPT.replace("-auto-top", &format!("-top {top}")),
-        None => SCRIPT.into(),
-    };
+    let top = modules::top(&tokens, top, path)?;
     let folder = Folder::new()?;
-    folder.write("input.sv", source::without_promises(text).as_bytes())?;
-    folder.write("script.ys", script.as_bytes())?;
+    let text = expanded(text, &tokens, &folder, (path, limits), progress)?;
+    let pieces = source::tokens(&text);
+    let source = arrays::Source::new(&text, &pieces);
+    let arrays = arrays::Arrays::new(&source);
+    let guarded = guards::guarded(&source, &arrays, (path, limits.length()))?;
+    folder.write("input.sv", guarded.text.as_bytes())?;
+    folder.write("script.ys", script(top, &guarded.sites).as_bytes())?;
     let (binary, status) = yosys(&folder, limits, progress)?;
     tell("circuit", progress, 0, 1)?;
     let done = status.is_some_and(|status| status.success());
@@ -81,12 +101,13 @@ pub(super) fn parse(
     };
     // Whole: the end of a list does not say of what it is.
     let listed = |name: &str| operands::listed(&folder, name, limits);
-    let checked = listed("check.txt")?;
-    drivers::check(&checked, &tokens, path)?;
-    let elaborated = [listed("read.txt")?, listed("top.txt")?].concat();
-    within(&elaborated, path)?;
+    let sites = &guarded.sites;
+    let elaborated =
+        Elaborated { source: &source, arrays: &arrays, sites, folder: &folder, limits, path };
+    elaborated.indices(&[listed("read.txt")?, listed("top.txt")?].concat())?;
+    drivers::check(&listed("check.txt")?, &tokens, path)?;
     operands::check(&folder, limits, path)?;
-    defined(&blif, path)?;
+    let blif = elaborated.outputs(&blif)?;
     let kept = |l: &&str| [".latch", ".subckt", ".gate"].iter().any(|k| l.starts_with(k));
     if let Some(cell) = blif.lines().find(kept) {
         let memory = [".latch", "LATCH", "latch", "DFF", "dff", "mem"];
@@ -132,44 +153,51 @@ fn remembered(line: &str) -> String {
         true => words.nth(2).map(str::to_string),
         false => quoted(line).or_else(|| words.find_map(pin)),
     };
-    let name = signal.map(|s| s.rsplit(['.', '\\']).next().unwrap_or_default().to_string());
+    // The name alone: a bit of it says nothing more.
+    let last =
+        |s: &str| s.rsplit(['.', '\\']).next().and_then(|s| s.split('[').next()).map(String::from);
+    let name = signal.and_then(|s| last(&s));
     match name.filter(|name| !name.is_empty() && !name.contains('$')) {
         Some(name) => format!("memory for `{name}`"),
         None => "memory".into(),
     }
 }
 
-/// Refuses a constant index out of range, as Yosys warns. Such bits would be 0 or 1 as suits Yosys.
-fn within(said: &str, path: &Path) -> Result<()> {
-    match said.lines().find(|line| line.contains("to undef")).map(shown) {
-        Some(got) => Err(refused("a value for every bit", got, path, DEFINED)),
-        None => Ok(()),
-    }
+/// The script for a module, or for the one that no other contains. Writes that have guards are listed.
+fn script(top: Option<&str>, sites: &[guards::Site]) -> String {
+    let top = top.map_or("-auto-top".into(), |top| format!("-top {top}"));
+    let writes = if sites.is_empty() { "" } else { "tee -q -o writes.txt dump p:*\n" };
+    let script = SCRIPT.replace("WRITES", writes);
+    let script = script.replace("PART", &guards::PART_WIDTH.to_string());
+    let script = script.replace("PAST", &guards::PAST_WIDTH.to_string());
+    // The name comes last: nothing in it is replaced.
+    script.replace("-auto-top", &top)
 }
 
-/// Refuses undefined bits that reach an output. A variable that nothing reads, such as the counter of a loop, may have them.
-fn defined(blif: &str, path: &Path) -> Result<()> {
-    let (mut sources, mut open) = (HashMap::new(), vec![]);
-    for line in blif.lines() {
-        let mut nets: Vec<&str> = line.split_whitespace().collect();
-        match (nets.first(), nets.len()) {
-            (Some(&".outputs"), _) => open.extend(nets.drain(1..)),
-            (Some(&".names"), 2..) => {
-                let result = nets.pop().unwrap_or_default();
-                sources.insert(result, nets.split_off(1));
-            }
-            _ => {}
-        }
+/// The text for Yosys, without promises and without macros: lines keep their numbers.
+fn expanded(
+    text: &str,
+    tokens: &[source::Token],
+    folder: &Folder,
+    (path, limits): (&Path, Limits),
+    progress: Progress,
+) -> Result<String> {
+    let text = source::without_promises(text);
+    if !tokens.iter().any(|token| token.text == "`define") {
+        return Ok(text);
     }
-    while let Some(net) = open.pop() {
-        let nets = sources.remove(net).unwrap_or_default();
-        if nets.contains(&"$undef") {
-            let got = format!("an undefined bit in `{net}`");
-            return Err(refused("a value for every bit", got, path, DEFINED));
-        }
-        open.extend(nets);
-    }
-    Ok(())
+    folder.write("input.sv", text.as_bytes())?;
+    folder.write("script.ys", EXPAND.as_bytes())?;
+    let (binary, status) = yosys(folder, limits, progress)?;
+    tell("circuit", progress, 0, 1)?;
+    let said = operands::listed(folder, "expanded.txt", limits).unwrap_or_default();
+    let begin = said.split_once("-- Verilog code after preprocessor --\n");
+    let whole = begin.and_then(|(_, rest)| rest.rsplit_once("-- END OF DUMP --"));
+    let Some((text, _)) = whole.filter(|_| !folder.is_full(limits)) else {
+        return Err(why(&binary, status, folder, path, limits));
+    };
+    let kept = |line: &&str| !line.starts_with("`file_push ") && !line.starts_with("`file_pop");
+    Ok(text.split_inclusive('\n').filter(kept).collect())
 }
 
 /// Puts ports such as `input [0:3] a` in order: their bit 0 is the most significant one, and the netlist says nothing of it.
@@ -209,6 +237,11 @@ fn why(
             let remedy = "use integers there, because a circuit has no real numbers";
             let (kind, number) = place(line).unwrap_or_default();
             source::at_line(wanted, number, path, kind, remedy)
+        }
+        Some(line) if line.contains(" out of range in ") && line.contains("Dimension ") => {
+            let got = format!("its message `{}`", shown(line));
+            let remedy = "take an index out, and write the ranges of an argument of a function out instead of naming a type";
+            refused("as many dimensions as indices", got, path, remedy)
         }
         Some(line) if line.contains("Latch inferred") => {
             refused(MEMORYLESS.0, remembered(line), path, MEMORYLESS.1)

@@ -9,11 +9,11 @@ use crate::{Error, Result};
 use std::path::Path;
 
 /// An operation: its kind and name, the line of the text that it comes from, and its operands.
-struct Operation<'a> {
-    kind: &'a str,
-    name: &'a str,
-    line: usize,
-    operands: Vec<(&'a str, &'a str)>,
+pub(super) struct Operation<'a> {
+    pub kind: &'a str,
+    pub name: &'a str,
+    pub line: usize,
+    pub operands: Vec<(&'a str, &'a str)>,
 }
 
 /// Refuses divisions by a constant 0, and operations on undefined bits, as a list of each names them.
@@ -30,9 +30,9 @@ pub(super) fn check(folder: &Folder, limits: Limits, path: &Path) -> Result<()> 
         }
     }
     let cells = listed(folder, "cells.txt", limits)?;
-    for Operation { kind, name, line, operands } in operations(&cells) {
-        // A `case` for which its writer promises that other values do not come leaves them open, and a table has no clock.
-        let meant = name.starts_with("$procmux") || kind.starts_with("$mem");
+    for Operation { kind, line, operands, .. } in operations(&cells) {
+        // A table has no clock.
+        let meant = kind.starts_with("$mem");
         let open = operands.iter().find(|(_, value)| !meant && is_undefined(value));
         if let Some((_, value)) = open {
             return Err(at_line("a value for every bit", line, path, value, DEFINED));
@@ -71,7 +71,7 @@ pub(super) fn listed(folder: &Folder, name: &str, limits: Limits) -> Result<Stri
 }
 
 /// The operations of a list that Yosys wrote.
-fn operations(list: &str) -> Vec<Operation<'_>> {
+pub(super) fn operations(list: &str) -> Vec<Operation<'_>> {
     let (mut found, mut line, mut inside): (Vec<Operation>, _, _) = (vec![], 0, false);
     for text in list.lines().map(str::trim) {
         let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
@@ -95,7 +95,7 @@ fn operations(list: &str) -> Vec<Operation<'_>> {
 }
 
 /// The first line that an attribute names, if it says where something comes from.
-fn line_of(attribute: &str) -> Option<usize> {
+pub(super) fn line_of(attribute: &str) -> Option<usize> {
     let place = attribute.strip_prefix("\\src \"input.sv:")?;
     place.split(['.', '-', '"']).next()?.parse().ok()
 }

@@ -174,7 +174,7 @@ fn is_unknown(token: &str) -> bool {
 }
 
 /// Words and signs without comments and strings.
-fn tokens(text: &str) -> Vec<Token<'_>> {
+pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
     let bytes = text.as_bytes();
     let (mut found, mut at, mut line) = (vec![], 0, 1);
     while at < bytes.len() {
