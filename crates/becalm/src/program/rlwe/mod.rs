@@ -238,8 +238,8 @@ pub enum CkksOp {
         src: Reg,
         /// The registers that were bootstrapped.
         from: Vec<Reg>,
-        /// The error that the bootstrap adds, and the values that it takes.
-        limits: Limits,
+        /// The error that the bootstrap adds, and the values that it takes. They are long, and reading makes room for the longest instruction.
+        limits: Box<Limits>,
     },
     /// Σ c·x, rescaled once: one level below the lowest of the terms.
     WeightedSum {
