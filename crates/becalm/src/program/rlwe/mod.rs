@@ -526,7 +526,21 @@ impl CkksProgram {
             | CkksOp::Dot { .. }
             | CkksOp::Polynomial { .. }
             | CkksOp::DoubleAngle { .. } => needs.multiply = level,
-            _ => {}
+            CkksOp::MultiplyI { .. }
+            | CkksOp::Add { .. }
+            | CkksOp::Subtract { .. }
+            | CkksOp::AddConstant { .. }
+            | CkksOp::Negate { .. }
+            | CkksOp::MultiplyConstant { .. }
+            | CkksOp::AddPlain { .. }
+            | CkksOp::MultiplyPlain { .. }
+            | CkksOp::LevelDown { .. }
+            | CkksOp::Rescale { .. }
+            | CkksOp::Reinterpret { .. }
+            | CkksOp::Repeat { .. }
+            | CkksOp::Refreshed { .. }
+            | CkksOp::WeightedSum { .. }
+            | CkksOp::Tabulate { .. } => {}
         }
         needs.rotations.remove(&0);
         needs
