@@ -133,6 +133,27 @@ def test_lanes_are_lists(recorded, values):
         server.run(p, [], [])
 
 
+def test_a_program_of_forty_mebibytes_comes_back_by_default(tmp_path):
+    secret, server = becalm.keygen(SET, **TOY, bootstrap=None)
+    p = ckks.Program(SET)
+    x = y = p.input(level=2)
+    slots, total = x.slots, 0
+    for k in range(1280):
+        values = (np.arange(slots) * 7 + k * 13) % 1000 / 1.28e6
+        total, y = total + values, y + values
+    p.output(y)
+    path = tmp_path / "program"
+    p.save(path)
+    assert path.stat().st_size > 40 << 20
+    given = secret.encrypt(np.full(slots, 0.25), level=2)
+    wanted = server.run(p, given)
+    np.testing.assert_allclose(secret.decrypt(wanted), total + 0.25, atol=1e-4)
+    for q in (becalm.load(path, allow_insecure=True), pickle.loads(pickle.dumps(p))):
+        assert server.run(q, given).to_bytes() == wanted.to_bytes()
+    with pytest.raises(becalm.BadFile, match="at most"):
+        becalm.load(path, allow_insecure=True, limit=40 << 20)
+
+
 def test_files_come_back_or_are_refused(recorded, tmp_path):
     p, _, (secret, server) = recorded
     path = tmp_path / "program"

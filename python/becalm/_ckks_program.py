@@ -524,7 +524,7 @@ class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme
         allow_insecure
             Whether sets below 128 bits are accepted.
         limit
-            The largest memory; a file has at most a 64th of it. 1 GiB by default.
+            The largest number of bytes; instructions take at most a 64th. 1 GiB by default.
 
         Returns
         -------
@@ -595,4 +595,5 @@ def recorded(
 
 
 def _restored(file: bytes, insecure: bool) -> Program:
-    return Program.from_bytes(file, allow_insecure=insecure)
+    # The file is in memory already, so its length is no reason to refuse it.
+    return Program.from_bytes(file, allow_insecure=insecure, limit=64 * len(file))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from becalm import _html, _native, _values
 from becalm._called import called
-from becalm._names import CkksName
+from becalm._names import CkksName, TfheName
 from becalm.errors import BadInput
 
 if TYPE_CHECKING:
@@ -67,7 +67,9 @@ class Program(_html.Shown):
         auto: bool = ...,
     ) -> CkksProgram: ...
     @overload
-    def __new__(cls, params: Any = ...) -> TfheProgram: ...
+    def __new__(cls, params: TfheName | Params = ...) -> TfheProgram: ...
+    @overload
+    def __new__(cls, params: str) -> Program: ...
     def __new__(cls, params: Any = "tfhe_2_2", **options: Any) -> Any:
         name = getattr(params, "name", params)
         scheme = _native.scheme_of(name) if isinstance(name, str) else "tfhe"

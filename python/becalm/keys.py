@@ -85,7 +85,7 @@ def keygen(
     device: str | None = None,
     threads: int = 0,
     progress: Progress = None,
-) -> Any: ...
+) -> Keys | ckks.Keys: ...
 @called("keygen")
 def keygen(
     params: Any = None,

@@ -561,4 +561,5 @@ def _for_slots(table: Any) -> list[Any] | None:
 
 
 def _restored(file: bytes, insecure: bool) -> TfheProgram:
-    return TfheProgram.from_bytes(file, allow_insecure=insecure)
+    # The file is in memory already, so its length is no reason to refuse it.
+    return TfheProgram.from_bytes(file, allow_insecure=insecure, limit=64 * len(file))

@@ -130,7 +130,7 @@ fn choose(job: &Job, name: Option<&str>, full: bool) -> Result<(KeyPlan, Job, Op
             return Ok((plan, job, None));
         }
         Fit::Instead(offer) => (job.with(offer), offer.set.unwrap_or(set)),
-        Fit::Nothing => (job.clone(), CkksParams::named(job.toy())?),
+        Fit::Toy(toy) => (job.clone(), *toy),
     };
     let chosen = self::plan(params, &taken)?;
     let why = format!(

@@ -6,7 +6,6 @@ use crate::output::read;
 use crate::report::{self, counted, duration, facts};
 use crate::signals::unless_stopped;
 use anyhow::{Result, bail};
-use becalm::cipher::file::Limits;
 use becalm::cipher::{EvaluationKey, Lwe, SlotKey};
 use becalm::job::{Event, Job, Parts, Status, Worker};
 use clap::Subcommand;
@@ -161,7 +160,7 @@ pub fn run(args: &Args) -> Result<()> {
 fn program(args: &MakeArgs) -> Result<Vec<u8>> {
     let trust = args.trust.trust();
     if let Some(path) = &args.program {
-        return Ok(Limits::from(trust).read_bytes(path)?);
+        return Ok(trust.read_bytes(path)?);
     }
     let keys = read(&args.evaluation, |path| EvaluationKey::load(path, trust))?;
     let load = |path: &PathBuf| read(path, |path| Lwe::load(path, trust));

@@ -157,7 +157,7 @@ impl Area {
     ) -> Result<Entry> {
         let files = |digests: &[Digest]| digests.iter().map(|digest| self.file(*digest)).collect();
         let parts = Parts {
-            program: Limits::from(trust).read_bytes(self.file(request.program))?,
+            program: trust.read_bytes(self.file(request.program))?,
             keys: self.file(request.keys),
             slot_keys: files(&request.slot_keys),
             inputs: files(&request.inputs),

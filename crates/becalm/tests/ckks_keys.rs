@@ -193,7 +193,8 @@ fn the_fastest_keys_that_fit_are_taken() {
     let least = others.iter().map(|o| o.bytes).min().unwrap();
     let Ok(Fit::Instead(ring)) = asked.fit(Some(least - 1), true) else { panic!("a ring fits") };
     assert_eq!(ring.set.map(|set| set.name), Some("ckks_n15"));
-    assert_eq!(asked.fit(Some(1 << 20), true), Ok(Fit::Nothing));
+    let toy = CkksParams::named("ckks_toy_13").unwrap();
+    assert_eq!(asked.fit(Some(1 << 20), true), Ok(Fit::Toy(toy)));
 }
 
 #[test]
@@ -406,4 +407,26 @@ fn older_keys_of_a_set_that_has_changed_are_refused() {
         assert_eq!((said.params.as_str(), said.in_table), (set, known));
     }
     std::fs::remove_file(&path).unwrap();
+}
+
+/// Where no standard set fits, a toy that has the kinds is left, and its keys can be planned for the same wish.
+#[test]
+fn a_toy_is_left_where_nothing_fits() {
+    let mixed = vec![Kind::Regular, Kind::SlotsFirst];
+    let alone = Kind::all().map(|kind| (vec![kind], 1));
+    for (kinds, iterations) in alone.chain([(vec![], 1), (vec![], 2), (mixed, 1)]) {
+        let slots = kinds.contains(&Kind::Sparse).then_some(1024);
+        let wish = Wish { kinds, iterations, slots, ..Wish::default() };
+        let set = set_for(&wish.kinds, None, iterations).unwrap();
+        let plan = plan(set, wish.clone());
+        assert_eq!(plan.fit(None, true), Ok(Fit::AsAsked));
+        match plan.fit(Some(0), true).unwrap() {
+            Fit::Toy(toy) => {
+                assert_eq!(toy.kind, becalm::params::Kind::Toy);
+                let left = KeyPlan::new(toy, &wish).unwrap();
+                assert_eq!(left.wish().kinds, plan.wish().kinds, "{}", toy.name);
+            }
+            other => panic!("{}: {other:?}", set.name),
+        }
+    }
 }

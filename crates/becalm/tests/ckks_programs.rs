@@ -2,7 +2,7 @@
 //! recorder refuses.
 
 use becalm::backend::{Ckks, CkksSetup, Cpu, Evaluator};
-use becalm::bootstrap::ckks::{Settings, Values, regular, sign, slots_first, sparse};
+use becalm::bootstrap::ckks::{Settings, Values, regular, sign, slots_first, sparse, tables};
 use becalm::cipher::file::{Kind, Trust, inspect};
 use becalm::cipher::{Account, CkksKeys, Rlwe};
 use becalm::ckks::{Chain, Chebyshev, Context, Matrix};
@@ -78,6 +78,7 @@ fn every_instruction(p: &mut CkksProgram) -> Result<Vec<Vec<Complex>>> {
     let low = p.level_down(a, 3)?;
     let squared = p.multiply(a, a)?;
     let half = p.trace(a, SLOTS / 2)?;
+    let wide = p.divide(a, 2f64.powi(40))?;
     let made = [
         (p.linear(a, map(), 2, scale)?, map().apply(&x)),
         (
@@ -110,6 +111,7 @@ fn every_instruction(p: &mut CkksProgram) -> Result<Vec<Vec<Complex>>> {
         (low, x.clone()),
         (p.level_down(squared, 4)?, each(&x, |x| x * x)),
         (p.repeat(half, SLOTS)?, both(&x, &turned(&x, SLOTS / 2), |a, b| a + b)),
+        (p.rescale(wide)?, each(&x, |x| x * 2f64.powi(-40))),
     ];
     made.into_iter().map(|(reg, values)| p.output(reg).map(|()| values)).collect()
 }
@@ -135,8 +137,10 @@ fn every_instruction_computes_what_it_says() {
     }
     // An instruction missing here would go untested.
     let mut names = BTreeSet::from_iter(program.ops().iter().map(CkksOp::name));
-    // Parts of bootstraps.
-    names.extend(["raise modulus", "rescale", "refreshed", "look up"]);
+    // Parts of bootstraps, of which programs are run below, and in ckks_tables.rs.
+    let (inner, table) = (with_bootstraps().unwrap(), chain("ckks_toy_table_4"));
+    let table = tables(&table, 1, &[vec![1, 0]], &Settings::default()).unwrap();
+    names.extend(inner.ops().iter().chain(table.ops()).map(CkksOp::name));
     assert_eq!(names, BTreeSet::from_iter(CkksOp::NAMES.iter().copied()));
 }
 

@@ -1,6 +1,6 @@
 //! Tables of packed integers: exact for every integer in every place, over many tables in a row, and refused where they might not be.
 
-use becalm::backend::{Backend, Ckks, CkksSetup, Cpu, Evaluator, Prepared, Reference};
+use becalm::backend::{Ckks, CkksSetup, Cpu, Evaluator, Prepared};
 use becalm::bootstrap::ckks::{KeyPlan, Kind, Settings, Wish, tables};
 use becalm::cipher::file::Trust;
 use becalm::cipher::{CkksSecretKey, Rlwe};
@@ -104,28 +104,6 @@ fn every_table_is_exact_for_every_integer() {
 #[ignore = "minutes and 8 GB: full size"]
 fn full_size_tables_are_exact() {
     every_table_is_exact(&World::new("ckks_table_4"), 2);
-}
-
-/// A table gives the same integers on the reference as on the CPU.
-#[test]
-fn a_table_agrees_with_the_reference() {
-    let named = CkksParams::named("ckks_toy_table_4").unwrap().clone();
-    let params = CkksParams { name: "small_table", log2_degree: 8, ..named };
-    let context = Arc::new(Context::new(Box::leak(Box::new(params)), true).unwrap());
-    let all = [vec![1, 3, 0, 1], vec![2, 2, 1, 0]];
-    let program = Arc::new(tables(&context, 2, &all, &Settings::default()).unwrap());
-    let secret = context.secret_key().unwrap();
-    let keys = Arc::new(context.keys(&secret, &program.needs()).unwrap());
-    let values = random(256, 4, 9);
-    let x = context.encrypt_integers(&values, 2, &secret).unwrap();
-    let machines: [&dyn Backend; 2] = [&Reference, &Cpu::new(1).unwrap()];
-    for machine in machines {
-        let server = Evaluator::new(machine, CkksSetup::new(&context, &keys)).unwrap();
-        for (y, table) in server.run(&program, &[&x]).unwrap().iter().zip(&all) {
-            let wanted: Vec<u64> = values.iter().map(|v| table[*v as usize]).collect();
-            assert_eq!(context.decrypt_integers(y, &secret).unwrap(), wanted);
-        }
-    }
 }
 
 /// Tables of as many bits share encoded matrices, and others do not: the last matrices go to q_0 over their number of integers.

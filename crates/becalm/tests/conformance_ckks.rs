@@ -7,16 +7,14 @@ mod machines;
 
 use becalm::UNWATCHED;
 use becalm::backend::{Backend, Ckks, CkksSetup, Cpu, Evaluator, Reference};
-use becalm::bootstrap::ckks::{Settings, regular};
 use becalm::cipher::{KeyForm, Rlwe};
 use becalm::ckks::Context;
 use becalm::math::simd::Level;
 use becalm::params::CkksParams;
 use becalm::program::rlwe::CkksProgram;
 use ckks_cases::planted::{Planted, plant_in};
-use ckks_cases::{
-    LANES, World, at_level, both, compare, every_name, message, programs, runs, sensible,
-};
+use ckks_cases::whole::wholes;
+use ckks_cases::{LANES, World, at_level, compare, every_name, programs, runs, sensible};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -63,9 +61,17 @@ fn every_instruction_agrees_with_the_reference() {
             }
         }
     }
-    // A bootstrap within a program ends in one of them, and a table as in ckks_tables.rs.
-    names.extend(["refreshed", "look up"].map(String::from));
-    assert_eq!(names, every_name());
+    // The ring is below the least of a GPU: tests/cuda_ckks.rs compares GPUs with the CPU in a larger one.
+    for whole in wholes(LOG2_DEGREE) {
+        let world = whole.world();
+        let reference = ("reference".to_string(), Box::new(Reference) as Box<dyn Backend>);
+        let all = machines::backends().into_iter().chain([reference]);
+        for (machine, backend) in all.filter(|(_, b)| runs(b.as_ref(), whole.params)) {
+            assert_eq!(whole.check_on(backend.as_ref(), &world), Ok(()), "{machine}");
+        }
+        names.extend(whole.names());
+    }
+    assert_eq!(names, every_name(), "instructions and those that a program here ends in");
 }
 
 /// Keys that are packed, or whose masks are drawn when they are used, and matrices that are encoded when their turn comes. The level
@@ -107,7 +113,13 @@ fn a_planted_error_is_seen_wherever_it_is() {
             seen.insert(case.name.clone());
         }
     }
-    seen.extend(["refreshed", "look up"].map(String::from));
+    for whole in wholes(LOG2_DEGREE) {
+        let planted = Planted { inner: &Cpu::new(1).unwrap(), at: whole.plants() };
+        let found = whole.check_on(&planted, &whole.world());
+        let found = found.expect_err("an error that goes unseen");
+        assert!(found.starts_with(&whole.names()[0]), "{found}");
+        seen.extend(whole.names());
+    }
     assert_eq!(seen, every_name());
 }
 
@@ -195,31 +207,4 @@ fn a_run_can_be_stopped_and_repeated() {
     assert_eq!(e, Some("wrong_key"));
     let e = server.run(&p, &[]).err().map(|e| e.kind());
     assert_eq!(e, Some("bad_input"));
-}
-
-/// A bootstrap within a program keeps the values, in exact arithmetic and on every machine.
-#[test]
-fn a_bootstrap_within_a_program_keeps_the_values() {
-    let context = Context::new(SETS[0], true).unwrap();
-    let settings = Settings { stage_count: Some(2), ..Settings::default() };
-    let bootstrap = regular(&context, &settings).unwrap();
-    let mut program = CkksProgram::new(&context);
-    let x = program.input(1, SLOTS).unwrap();
-    let half = program.multiply_constant(x, 0.5).unwrap();
-    let y = program.append(&bootstrap, &[half]).unwrap()[0];
-    program.output(y).unwrap();
-    assert!(program.ops().iter().any(|op| op.name() == "refreshed"));
-    let world = World::new(SETS[0], &program);
-    let (inputs, program) = (world.inputs(&program), Arc::new(program));
-    let machines = machines::backends().into_iter();
-    let noise = bootstrap.noise().unwrap();
-    for (name, machine) in machines.filter(|(_, b)| runs(b.as_ref(), SETS[0])) {
-        let y = world.run(machine.as_ref(), &world.context, &program, &inputs[..1]).remove(0);
-        assert!(y[0].level() > 1 && y[0].error() >= noise, "{name}");
-        let got = world.context.decrypt(&y[0], &world.secret).unwrap();
-        let worst = both(&got, &message(SLOTS, 0.3), |a, b| a - b * 0.5);
-        let worst = worst.iter().map(|x| x.abs()).fold(0.0, f64::max);
-        let bound = y[0].account().worst;
-        assert!(worst < bound, "{name}: 2^{:.1}, of 2^{:.1}", worst.log2(), bound.log2());
-    }
 }

@@ -5,14 +5,13 @@
 mod ckks_cases;
 
 use becalm::backend::{Backend, CkksSetup, Cpu, Cuda, Evaluator};
-use becalm::bootstrap::ckks::{Settings, regular, tables};
 use becalm::cipher::{KeyForm, Rlwe};
 use becalm::ckks::Context;
 use becalm::params::CkksParams;
-use becalm::program::rlwe::CkksProgram;
 use becalm_emulator::Emulated;
 use ckks_cases::planted::{Planted, plant_in};
-use ckks_cases::{World, at_level, both, compare, every_name, message, programs, sets};
+use ckks_cases::whole::wholes;
+use ckks_cases::{World, at_level, compare, every_name, programs, sets};
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
@@ -53,8 +52,11 @@ fn every_instruction_agrees_with_the_cpu() {
             }
         }
     }
-    // These are in the programs of the tests below.
-    names.extend(["refreshed", "look up"].map(String::from));
+    for whole in wholes(12) {
+        let gpu = cuda(vec![Emulated::new(0)]);
+        assert_eq!(whole.check_on(&gpu, &whole.world()), Ok(()), "{}", whole.params.name);
+        names.extend(whole.names());
+    }
     assert_eq!(names, every_name());
 }
 
@@ -98,48 +100,6 @@ fn keys_and_matrices_of_every_form_agree_with_the_cpu() {
             let found = compare(&world, &program, &cases, [&got, &wanted[0]]);
             assert_eq!(found, Ok(()), "{form:?}, run {run}");
         }
-    }
-}
-
-/// A bootstrap within a program keeps the values within its claim.
-#[test]
-fn a_bootstrap_keeps_the_values() {
-    let params = CkksParams::named("ckks_toy_12").unwrap();
-    let context = Arc::new(Context::new(params, true).unwrap());
-    let bootstrap = regular(&context, &Settings::default()).unwrap();
-    let mut program = CkksProgram::new(&context);
-    let x = program.input(0, params.slots()).unwrap();
-    let y = program.append(&bootstrap, &[x]).unwrap()[0];
-    program.output(y).unwrap();
-    assert!(program.ops().iter().any(|op| op.name() == "refreshed"));
-    let world = World::new(params, &program);
-    let (inputs, program) = (world.inputs(&program), Arc::new(program));
-    let gpu = cuda(vec![Emulated::new(0)]);
-    let y = world.run(&gpu, &context, &program, &inputs[..1]).remove(0);
-    let got = context.decrypt(&y[0], &world.secret).unwrap();
-    let worst = both(&got, &message(params.slots(), 0.3), |a, b| a - b);
-    let worst = worst.iter().map(|x| x.abs()).fold(0.0, f64::max);
-    let bound = y[0].account().worst;
-    println!("worst slot 2^{:.1}, claimed 2^{:.1}", worst.log2(), bound.log2());
-    assert!(worst < bound, "2^{:.1}, of 2^{:.1}", worst.log2(), bound.log2());
-}
-
-/// Integers are looked up exactly.
-#[test]
-fn tables_are_exact() {
-    let params = CkksParams::named("ckks_toy_table_4").unwrap();
-    let context = Arc::new(Context::new(params, true).unwrap());
-    let all = [vec![1, 3, 0, 1], vec![2, 2, 1, 0]];
-    let program = Arc::new(tables(&context, 2, &all, &Settings::default()).unwrap());
-    assert!(program.ops().iter().any(|op| op.name() == "look up"));
-    let world = World::new(params, &program);
-    let values: Vec<u64> = (0..params.degree() as u64).map(|i| i * 7 % 11 % 4).collect();
-    let x = context.encrypt_integers(&values, 2, &world.secret).unwrap();
-    let gpu = cuda(vec![Emulated::new(0)]);
-    let made = world.run(&gpu, &context, &program, &[vec![x]]).remove(0);
-    for (y, table) in made.iter().zip(&all) {
-        let wanted: Vec<u64> = values.iter().map(|v| table[*v as usize]).collect();
-        assert_eq!(context.decrypt_integers(y, &world.secret).unwrap(), wanted);
     }
 }
 

@@ -8,6 +8,7 @@ use becalm::cipher::file::{self, Trust};
 use becalm::cipher::{EvaluationKey, Glwe, Lwe, SecretKey};
 use becalm::params::{Kind, TfheParams};
 use becalm::program::Program;
+use becalm::program::rlwe::CkksProgram;
 use becalm::tfhe::Table;
 use becalm::{Error, Result};
 use harness::*;
@@ -17,7 +18,7 @@ use std::sync::OnceLock;
 
 /// A load that drops its result.
 type Load = fn(&[u8], Trust) -> Result<()>;
-const LOADS: [(&str, Load); 8] = [
+const LOADS: [(&str, Load); 9] = [
     ("secret key", |b, t| SecretKey::from_bytes(b, t).map(drop)),
     ("evaluation key", |b, t| EvaluationKey::from_bytes(b, t).map(drop)),
     ("lwe", |b, t| Lwe::from_bytes(b, t).map(drop)),
@@ -26,11 +27,12 @@ const LOADS: [(&str, Load); 8] = [
     ("seeded lwe", |b, t| Lwe::from_bytes(b, t).map(drop)),
     ("integers", |b, t| Integers::from_bytes(b, t).map(drop)),
     ("bits", |b, t| Content::from_bytes(b, t).map(drop)),
+    ("program of CKKS", |b, t| CkksProgram::from_bytes(b, t).map(drop)),
 ];
 
 /// One small file of each kind, in the order of [`LOADS`].
-fn files() -> &'static [Vec<u8>; 8] {
-    static FILES: OnceLock<[Vec<u8>; 8]> = OnceLock::new();
+fn files() -> &'static [Vec<u8>; 9] {
+    static FILES: OnceLock<[Vec<u8>; 9]> = OnceLock::new();
     FILES.get_or_init(|| {
         let key = SecretKey::generate(&tiny(), true).unwrap();
         let table = Table::from_fn(&tiny(), |m| 1 - m).unwrap();
@@ -45,6 +47,7 @@ fn files() -> &'static [Vec<u8>; 8] {
             key.encrypt(&[1, 0, 1]).unwrap().to_bytes_seeded().unwrap(),
             integers(&wide).to_bytes(true).unwrap(),
             Content::Bytes.to_bytes(&encrypt_bytes(&wide, b"two").unwrap(), true).unwrap(),
+            ckks_program().to_bytes().unwrap(),
         ]
     })
 }
@@ -345,7 +348,8 @@ fn parameter_sets_that_are_none_are_refused() {
         ("max_norm2", Value::Null),
         ("log2_pfail", json!("low")),
     ] {
-        for ((name, load), file) in LOADS.iter().zip(files()) {
+        // Those are fields of TFHE.
+        for ((name, load), file) in LOADS.iter().zip(files()).take(8) {
             let file = with_params(file, |row| row[field] = value.clone());
             let got = load(&file, Trust::insecure());
             let typed = matches!(got, Err(Error::BadFile(_) | Error::WrongParams(_)));
@@ -530,4 +534,13 @@ fn mutated_files_do_no_harm() {
     }
     eprintln!("loaded of 4000 each: {loaded:?}");
     assert!(loaded.iter().all(|n| *n > 80));
+}
+
+/// The same with programs of CKKS, of which each takes longer: their chain of moduli is made anew.
+#[test]
+fn mutated_programs_of_ckks_do_no_harm() {
+    let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
+    let loaded = (0..1000).filter(|_| fuzz_program(&mutate(&files()[8], &mut dice))).count();
+    eprintln!("loaded of 1000: {loaded}");
+    assert!(loaded > 20);
 }

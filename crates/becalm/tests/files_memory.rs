@@ -5,7 +5,11 @@ mod harness;
 
 use becalm::cipher::file::Trust;
 use becalm::cipher::{EvaluationKey, Lwe, SecretKey};
+use becalm::ckks::{Chain, Matrix};
+use becalm::math::complex::Complex;
+use becalm::params::CkksParams;
 use becalm::program::circuit::Circuit;
+use becalm::program::rlwe::CkksProgram;
 use becalm::program::{Program, isa};
 use harness::*;
 use serde_json::json;
@@ -59,6 +63,9 @@ fn memory_follows_the_length_of_the_file() {
     bombs_of_keys(&key, trust);
     let amplified = programs(trust);
     eprintln!("a program takes {amplified:.1} times its file");
+    ckks_numbers(trust);
+    let amplified = ckks_programs(trust);
+    eprintln!("the instructions of a program of CKKS take {amplified:.1} times their bytes");
     texts();
 }
 
@@ -138,6 +145,74 @@ fn texts() {
         [isa::MAGIC].iter().chain(&[6; 200_000]).flat_map(|w| w.to_le_bytes()).collect();
     let most = most(|| isa::decode(&syncs).map(drop));
     assert!(most < 64 * syncs.len() + SPARE, "{most} for {}", syncs.len());
+}
+
+/// Numbers of a program of CKKS take their own size, also where they do not load.
+fn ckks_numbers(trust: Trust) {
+    let mut p = CkksProgram::new(&Chain::new(CkksParams::named("ckks_toy_12").unwrap()).unwrap());
+    let mut x = p.input(6, 2048).unwrap();
+    for k in 0..100 {
+        let mut values = vec![Complex::new(0.25, 0.5); 2048];
+        values[k].re = 0.75;
+        x = p.add_plain(x, &values).unwrap();
+    }
+    let mut map = Matrix::zero(2048);
+    (0..64).for_each(|k| map.diagonal(k).fill(Complex::from(0.5)));
+    let x = p.linear(x, map, 8, 1e9).unwrap();
+    p.output(x).unwrap();
+    let file = p.to_bytes().unwrap();
+    drop(p);
+    let honest = most(|| CkksProgram::from_bytes(&file, trust).unwrap());
+    assert!(honest < file.len() + SPARE, "{honest} for {}", file.len());
+    let longer = edit(&file, |h, d| {
+        let end = h["data"]["data_offsets"][1].as_u64().unwrap() as usize;
+        d.splice(end..end, [0; 8]);
+        h["data"]["shape"] = json!([end / 8 + 1]);
+        h["data"]["data_offsets"] = json!([0, end + 8]);
+        h["graph"]["data_offsets"] = json!([end + 8, d.len()]);
+    });
+    let refused = most(|| CkksProgram::from_bytes(&longer, trust).unwrap_err());
+    assert!(refused < file.len() + SPARE, "{refused} for {}", file.len());
+}
+
+/// The densest things that the instructions of CKKS can say, each repeated to about a megabyte; the most memory for a byte.
+fn ckks_programs(trust: Trust) -> f64 {
+    let file = ckks_program().to_bytes().unwrap();
+    let count = 200_000;
+    let varint = [(count & 127 | 128) as u8, (count >> 7 & 127 | 128) as u8, (count >> 14) as u8];
+    let limits = [&f64::INFINITY.to_le_bytes()[..], &[0, 0, 1, 0]].concat();
+    let repeat = |before: usize, item: &[u8], after: usize| {
+        [&vec![0; before], &varint[..], &item.repeat(count), &vec![0; after], &limits].concat()
+    };
+    let (one, scale) = (1f64.to_le_bytes(), 1e9f64.to_le_bytes());
+    let stage = [&[8, 0, 1, 8, 0, 1, 0, 0, 0][..], &one, &[8, 0, 0], &[2, 1], &scale].concat();
+    let bodies = [
+        repeat(0, &[&[2][..], &one, &[1]].concat(), 6), // registers
+        repeat(1, &[12, 0, 0], 5),                      // products of nothing
+        repeat(1, &[13, 0, 0], 5),                      // negations
+        repeat(1, &[23, 0, 0], 5),                      // sums of nothing
+        repeat(2, &[0], 4),                             // arguments
+        repeat(4, &[&[8, 0, 0, 2, 1][..], &scale].concat(), 2), // matrices
+        repeat(4, &stage, 2),                           // stages
+        repeat(5, &[0], 1),                             // polynomials
+        repeat(6, &[0], 0),                             // plaintexts
+    ];
+    let ratios = bodies.iter().map(|body| {
+        let bomb = edit(&file, |h, d| {
+            *d = body.clone();
+            h["data"] = json!({"dtype": "F64", "shape": [0], "data_offsets": [0, 0]});
+            h["graph"] =
+                json!({"dtype": "U8", "shape": [body.len()], "data_offsets": [0, body.len()]});
+        });
+        let most = most(|| {
+            let kind = CkksProgram::from_bytes(&bomb, trust).err().map(|e| e.kind());
+            // Lists that no instruction names are a program, too.
+            assert!([None, Some("bad_file")].contains(&kind), "{kind:?}");
+        });
+        assert!(most < 64 * bomb.len() + SPARE, "{most} for {}: {:?}", bomb.len(), &body[..16]);
+        most as f64 / bomb.len() as f64
+    });
+    ratios.fold(0.0, f64::max)
 }
 
 /// The densest things that postcard can say, each repeated to about a megabyte; the most memory for a byte.

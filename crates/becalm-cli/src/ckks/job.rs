@@ -122,13 +122,4 @@ impl Job {
             _ => KeyForm::Packed,
         })
     }
-
-    /// A toy that has the kind, where no smaller ring is standard.
-    pub(super) fn toy(&self) -> &'static str {
-        match self.kind.as_deref() {
-            None | Some("slots_first" | "sign") => "ckks_toy_slots_first",
-            Some("precise") => "ckks_toy_precise",
-            Some(_) => "ckks_toy_13",
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! Plaintext linear maps by their diagonals, and how their rotations are cut into steps ([`linear`](super::linear)).
 
 use super::Chain;
-use super::stage::Stage;
+use super::stage::{Next, Stage, require_hollow};
 use crate::math::complex::Complex;
 use crate::math::parallel::*;
 use crate::{Error, Result};
@@ -81,6 +81,26 @@ impl Matrix {
         }
         let wanted = "diagonals of as many finite entries as slots, or a stage of the transform";
         Err(Error::bad_input("matrix", wanted, "another map", "record the matrix again"))
+    }
+
+    /// The matrix without its numbers, which `take` gets list after list.
+    pub(crate) fn hollow(&self, take: &mut dyn FnMut(&[Complex])) -> Matrix {
+        let emptied = self.diagonals.iter().map(|(k, entries)| {
+            take(entries);
+            (*k, vec![])
+        });
+        let diagonals = emptied.collect();
+        let stage = self.stage.as_ref().map(|stage| stage.hollow(take));
+        Matrix { diagonals, stage, ..Matrix::zero(self.slots) }
+    }
+
+    /// Puts back what [`Matrix::hollow`] took.
+    pub(crate) fn fill(&mut self, next: &mut Next) -> Result<()> {
+        for entries in self.diagonals.values_mut() {
+            require_hollow(entries)?;
+            *entries = next(self.slots)?;
+        }
+        self.stage.as_mut().map_or(Ok(()), |stage| stage.fill(next))
     }
 
     /// The map with no diagonals.

@@ -6,11 +6,24 @@
 //! stage alone, and zero elsewhere. A program with stages is thus a few numbers, not some hundred megabytes of entries.
 //! Source: Cheon–Han–Hhan 2018, Han–Hhan–Cheon 2019.
 
+use crate::Result;
+use crate::cipher::file::bad;
 use crate::math::complex::Complex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Gives the next list of so many numbers.
+pub(crate) type Next<'a> = dyn FnMut(usize) -> Result<Vec<Complex>> + 'a;
+
+/// Refuses a list that should be read from elsewhere.
+pub(super) fn require_hollow(list: &[Complex]) -> Result<()> {
+    match list.len() {
+        0 => Ok(()),
+        more => Err(bad("numbers of matrices in `data` alone", format!("{more} in `graph`"))),
+    }
+}
 
 /// Factors of rows or of columns, one for each.
 pub(super) type Weights = Option<Arc<[Complex]>>;
@@ -94,6 +107,27 @@ impl Stage {
     pub(super) fn with_columns(&self, factor: &impl Fn(usize) -> Complex) -> Option<Stage> {
         let columns = Some((0..self.slots).map(factor).collect());
         (!self.is_weighted()).then(|| Stage { columns, ..self.clone() })
+    }
+
+    /// The stage without its weights, which `take` gets one list after the other.
+    pub(super) fn hollow(&self, take: &mut dyn FnMut(&[Complex])) -> Stage {
+        let mut emptied = |weights: &Weights| {
+            weights.as_deref().map(|weights| {
+                take(weights);
+                Arc::default()
+            })
+        };
+        let (rows, columns) = (emptied(&self.rows), emptied(&self.columns));
+        Stage { rows, columns, ..self.clone() }
+    }
+
+    /// Puts back what [`Stage::hollow`] took.
+    pub(super) fn fill(&mut self, next: &mut Next) -> Result<()> {
+        for weights in [&mut self.rows, &mut self.columns].into_iter().flatten() {
+            require_hollow(weights)?;
+            *weights = next(self.slots)?.into();
+        }
+        Ok(())
     }
 
     /// Number of slots that it maps.

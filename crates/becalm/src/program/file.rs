@@ -1,71 +1,171 @@
-//! Files of programs: the parameter set in the header, everything else in [postcard](https://postcard.jamesmunns.com) as
-//! one tensor of bytes. A program from a file is recorded again before anybody may run it.
+//! Files of programs: the parameter set in the header, the program in [postcard](https://postcard.jamesmunns.com). A program
+//! from a file is recorded again before anybody may run it.
+//!
+//! There are two forms. In one, the tensor `program` holds everything. In the other, the long lists of numbers stand apart:
+//! the tensor `graph` holds the rest, and `data` holds the numbers, list after list. Postcard takes more memory when read
+//! than it has bytes, so it may take a 64th of the limit. Numbers take their own size.
 
 use crate::cipher::file::{
     Data, Draft, Dtype, Header, Kind, Limits, Reader, Trust, bad, read_file, require_limit,
 };
+use crate::math::memory::require_memory;
 use crate::{Error, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// The one tensor.
-const TENSOR: &str = "program";
+/// The tensor that holds everything.
+const WHOLE: &str = "program";
+/// The tensor of what is not in `data`.
+const GRAPH: &str = "graph";
+/// The tensor of the long lists of numbers.
+const DATA: &str = "data";
 
-fn body(parts: &impl Serialize) -> Result<Vec<u8>> {
-    postcard::to_stdvec(parts).map_err(|e| bad("a program that can be written", e.to_string()))
+/// The contents of a file that is about to be written.
+pub(super) struct Written {
+    body: Vec<u8>,
+    numbers: Option<Vec<u64>>,
 }
 
-fn filled<'a>(draft: Draft<'a>, body: &'a [u8]) -> Draft<'a> {
-    draft.tensor(TENSOR, &[body.len() as u64], Data::Bytes(body))
-}
+impl Written {
+    /// All in postcard.
+    pub(super) fn whole(parts: &impl Serialize) -> Result<Written> {
+        let body = postcard::to_stdvec(parts);
+        let body = body.map_err(|e| bad("a program that can be written", e.to_string()))?;
+        Ok(Written { body, numbers: None })
+    }
 
-/// The file of a program in memory.
-pub(super) fn to_bytes(draft: Draft<'_>, parts: &impl Serialize) -> Result<Vec<u8>> {
-    filled(draft, &body(parts)?).to_bytes()
-}
+    /// `parts` in postcard, and the numbers that are not in it.
+    pub(super) fn apart(parts: &impl Serialize, numbers: Vec<u64>) -> Result<Written> {
+        Ok(Written { numbers: Some(numbers), ..Written::whole(parts)? })
+    }
 
-/// Writes the file of a program.
-pub(super) fn save(draft: Draft<'_>, parts: &impl Serialize, path: &Path) -> Result<()> {
-    filled(draft, &body(parts)?).save(path, false)
-}
+    fn filled<'a>(&'a self, draft: Draft<'a>) -> Draft<'a> {
+        let body = |name| (name, [self.body.len() as u64], Data::Bytes(&self.body));
+        let (name, shape, data) = body(if self.numbers.is_some() { GRAPH } else { WHOLE });
+        let draft = draft.tensor(name, &shape, data);
+        match &self.numbers {
+            Some(own) => draft.tensor(DATA, &[own.len() as u64], Data::Doubles(own)),
+            None => draft,
+        }
+    }
 
-/// Checks a header for [`read`]: the kind, one tensor, and the parameter set that `set` finds.
-fn claims<S>(header: &Header, kind: Kind, set: impl Fn(&Header) -> Result<S>) -> Result<S> {
-    header.require(kind)?;
-    header.expect(&[(TENSOR, Dtype::U8, &[header.rows(TENSOR)])])?;
-    set(header)
-}
+    /// The file in memory.
+    pub(super) fn to_bytes(&self, draft: Draft<'_>) -> Result<Vec<u8>> {
+        self.filled(draft).to_bytes()
+    }
 
-/// The parameter set and the parts of a program, at most `trust.limit`/64 bytes; the checksum is verified, the parts are not.
-pub(super) fn read<S, T: DeserializeOwned>(
-    bytes: &[u8],
-    trust: Trust,
-    kind: Kind,
-    set: impl Fn(&Header) -> Result<S>,
-) -> Result<(S, T)> {
-    require_limit(bytes.len() as u64, Limits::from(trust))?;
-    let file = Reader::open(bytes, kind)?;
-    let set = claims(file.header(), kind, set)?;
-    file.verify()?;
-    let (parts, rest): (T, _) = postcard::take_from_bytes(file.bytes(TENSOR))
-        .map_err(|e| bad("a program in postcard", e.to_string()))?;
-    match rest.is_empty() {
-        true => Ok((set, parts)),
-        false => Err(bad("nothing after the program", format!("{} bytes", rest.len()))),
+    /// Writes the file.
+    pub(super) fn save(&self, draft: Draft<'_>, path: &Path) -> Result<()> {
+        self.filled(draft).save(path, false)
     }
 }
 
-/// The bytes of a file whose header [`read`] accepts.
+/// Whether the numbers of a file stand apart.
+fn is_apart(header: &Header) -> bool {
+    header.tensors.contains_key(GRAPH)
+}
+
+/// Checks a header for [`Opened::new`]: the kind, the tensors, the length of what is in postcard, and the parameter set that
+/// `set` finds.
+fn claims<S>(
+    header: &Header,
+    trust: Trust,
+    kind: Kind,
+    set: impl Fn(&Header) -> Result<S>,
+) -> Result<S> {
+    header.require(kind)?;
+    // Programs of TFHE have one form.
+    let apart = kind == Kind::CkksProgram && is_apart(header);
+    let (body, numbers) = (if apart { GRAPH } else { WHOLE }, header.rows(DATA));
+    let length = header.rows(body);
+    let tensors = [(body, Dtype::U8, &[length][..]), (DATA, Dtype::F64, &[numbers])];
+    header.expect(if apart { &tensors } else { &tensors[..1] })?;
+    require_limit(length, Limits::from(trust))?;
+    set(header)
+}
+
+/// A file whose header and checksum are right.
+pub(super) struct Opened<'a> {
+    file: Reader<'a>,
+}
+
+impl<'a> Opened<'a> {
+    /// The parameter set, and the file for its contents.
+    pub(super) fn new<S>(
+        bytes: &'a [u8],
+        trust: Trust,
+        kind: Kind,
+        set: impl Fn(&Header) -> Result<S>,
+    ) -> Result<(S, Opened<'a>)> {
+        require_limit(bytes.len() as u64, trust.limit)?;
+        let file = Reader::open(bytes, kind)?;
+        let set = claims(file.header(), trust, kind, set)?;
+        file.verify()?;
+        Ok((set, Opened { file }))
+    }
+
+    /// What is in postcard, unchecked but for its spelling: numbers in their shortest form, and maps in order.
+    pub(super) fn parts<T: Serialize + DeserializeOwned>(&self) -> Result<T> {
+        let body = if is_apart(self.file.header()) { GRAPH } else { WHOLE };
+        let body = self.file.bytes(body);
+        let (parts, rest): (T, _) = postcard::take_from_bytes(body)
+            .map_err(|e| bad("a program in postcard", e.to_string()))?;
+        if !rest.is_empty() {
+            return Err(bad("nothing after the program", format!("{} bytes", rest.len())));
+        }
+        match Written::whole(&parts)?.body == body {
+            true => Ok(parts),
+            false => Err(bad("a program as it is written", "another spelling of one")),
+        }
+    }
+
+    /// The numbers that are not in postcard; none if all are.
+    pub(super) fn numbers(&self) -> Result<Option<Numbers<'a>>> {
+        if !is_apart(self.file.header()) {
+            return Ok(None);
+        }
+        let (left, _) = self.file.bytes(DATA).as_chunks::<8>();
+        require_memory("load", size_of_val(left))?;
+        Ok(Some(Numbers { left }))
+    }
+}
+
+/// The numbers of a file that were not taken yet, in their order.
+pub(super) struct Numbers<'a> {
+    left: &'a [[u8; 8]],
+}
+
+impl Numbers<'_> {
+    /// The next ones.
+    pub(super) fn take(&mut self, count: usize) -> Result<Vec<f64>> {
+        let Some((taken, left)) = self.left.split_at_checked(count) else {
+            let wanted = format!("a list of {count} numbers");
+            return Err(bad(wanted, format!("the last {} of the file", self.left.len())));
+        };
+        self.left = left;
+        Ok(taken.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect())
+    }
+
+    /// Refuses numbers that belong to no list.
+    pub(super) fn finish(self) -> Result<()> {
+        match self.left.len() {
+            0 => Ok(()),
+            more => Err(bad("nothing after the last list", format!("{more} numbers"))),
+        }
+    }
+}
+
+/// The bytes of a file whose header [`Opened::new`] accepts.
 pub(super) fn load<S>(
     path: &Path,
     trust: Trust,
     kind: Kind,
     set: impl Fn(&Header) -> Result<S>,
 ) -> Result<Zeroizing<Vec<u8>>> {
-    let check = |header: &Header| claims(header, kind, &set).map(drop);
-    read_file(path, Limits::from(trust), check)
+    let check = |header: &Header| claims(header, trust, kind, &set).map(drop);
+    read_file(path, trust.limit, check)
 }
 
 /// A refusal of the recorder is a fault of the file.

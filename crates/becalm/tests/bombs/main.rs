@@ -2,6 +2,7 @@
 //! as possible. The system ends the process after 2 seconds of processor time or 64 MB of memory above its start. It must end
 //! before that, with a typed error or a right result. Verilog, which Yosys reads, is in `tests/test_python_bombs.py`.
 
+mod ckks_programs;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod programs;
@@ -13,6 +14,8 @@ use becalm::params::TfheParams;
 use becalm::program::Program;
 use becalm::program::circuit::{Circuit, Goal};
 use becalm::program::isa;
+use becalm::program::rlwe::CkksProgram;
+use ckks_programs::CKKS_PROGRAMS;
 use programs::PROGRAMS;
 use std::process::Command;
 use std::sync::Arc;
@@ -47,6 +50,15 @@ fn read_program(bytes: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
+fn read_ckks_program(bytes: &[u8]) -> Result<(), Error> {
+    let program = CkksProgram::from_bytes(bytes, Trust::insecure())?;
+    assert!(program.waves().len() <= program.ops().len());
+    let wanted = (program.cost(), program.needs());
+    let again = CkksProgram::from_bytes(&program.to_bytes()?, Trust::insecure())?;
+    assert!(again == program && (again.cost(), again.needs()) == wanted);
+    Ok(())
+}
+
 fn read_isa(bytes: &[u8]) -> Result<(), Error> {
     let program = match bytes.starts_with(&isa::MAGIC.to_le_bytes()) {
         true => isa::decode(bytes)?,
@@ -58,11 +70,12 @@ fn read_isa(bytes: &[u8]) -> Result<(), Error> {
 }
 
 type Reader = fn(&[u8]) -> Result<(), Error>;
-const FORMATS: [(&str, Reader, &[Bomb]); 4] = [
+const FORMATS: [(&str, Reader, &[Bomb]); 5] = [
     ("bristol", read_circuit, BRISTOL),
     ("blif", read_circuit, BLIF),
     ("program", read_program, PROGRAMS),
     ("isa", read_isa, ISA),
+    ("program of CKKS", read_ckks_program, CKKS_PROGRAMS),
 ];
 
 /// The work of the process.

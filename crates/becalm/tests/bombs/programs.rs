@@ -15,7 +15,7 @@ fn file(body: &[u8]) -> Vec<u8> {
 }
 
 /// An integer of variable length.
-fn varint(mut n: u64) -> Vec<u8> {
+pub fn varint(mut n: u64) -> Vec<u8> {
     let mut bytes = vec![];
     while n > 127 {
         bytes.push(n as u8 | 128);

@@ -2,6 +2,7 @@
 #![allow(dead_code)] // No test uses all of it.
 
 pub mod planted;
+pub mod whole;
 
 use becalm::backend::{Backend, CkksSetup, Evaluator};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};

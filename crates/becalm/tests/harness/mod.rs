@@ -7,9 +7,11 @@ use becalm::Error;
 use becalm::apps::integer::Integers;
 use becalm::cipher::file::Trust;
 use becalm::cipher::{Encoding, EvaluationKey, Glwe, KeyId, KeyRole, Lwe, SecretKey};
-use becalm::ckks::{Context, KeyShare, PartialDecryption};
+use becalm::ckks::{Chain, Chebyshev, Context, KeyShare, Matrix, PartialDecryption};
+use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, TfheParams};
 use becalm::program::circuit::Circuit;
+use becalm::program::rlwe::CkksProgram;
 use becalm::program::{Program, isa};
 use becalm::tfhe::Table;
 use serde_json::Value;
@@ -53,6 +55,26 @@ pub fn program(params: &TfheParams) -> Program {
     let e = p.key_switch(d[0]).unwrap();
     p.output(sum).unwrap();
     p.output(e).unwrap();
+    p
+}
+
+/// A program of CKKS with a list of each kind: a matrix, a polynomial, one value for all slots and values for each.
+pub fn ckks_program() -> CkksProgram {
+    let chain = Chain::new(CkksParams::named("ckks_toy_12").unwrap()).unwrap();
+    let mut p = CkksProgram::new(&chain);
+    let x = p.input(6, 8).unwrap();
+    let mut map = Matrix::zero(8);
+    for k in [0, 1, 5] {
+        let entries = map.diagonal(k).iter_mut().enumerate();
+        entries.for_each(|(a, x)| *x = Complex::new(k as f64 / 8.0, a as f64 / -64.0));
+    }
+    let y = p.linear(x, map, 2, 1e9).unwrap();
+    let scale = chain.scale(3).unwrap();
+    let y = p.polynomial(y, Chebyshev(vec![0.0, 1.0, 0.5]), scale).unwrap();
+    let y = p.add_plain(y, &[Complex::from(0.25)]).unwrap();
+    let values: Vec<Complex> = (0..8).map(|j| Complex::new(f64::from(j) / 8.0, 0.5)).collect();
+    let y = p.multiply_plain(y, &values).unwrap();
+    p.output(y).unwrap();
     p
 }
 
@@ -276,8 +298,17 @@ pub fn fuzz_program(bytes: &[u8]) -> bool {
         loaded(Program::from_bytes(bytes, Trust::default()));
         let program = loaded(Program::from_bytes(bytes, Trust::insecure()));
         program.iter().for_each(use_program);
-        program.is_some()
+        let ckks = loaded(CkksProgram::from_bytes(bytes, Trust::insecure()));
+        ckks.iter().for_each(use_ckks_program);
+        program.is_some() || ckks.is_some()
     })
+}
+
+fn use_ckks_program(p: &CkksProgram) {
+    assert!(p.waves().len() <= p.ops().len());
+    let (needs, _) = (p.needs(), p.cost());
+    let again = CkksProgram::from_bytes(&p.to_bytes().unwrap(), Trust::insecure()).unwrap();
+    assert!(again == *p && again.needs() == needs);
 }
 
 fn use_program(p: &Program) {

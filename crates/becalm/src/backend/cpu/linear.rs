@@ -33,7 +33,8 @@ pub(super) fn run(regs: &mut Registers, q: Modulus, ops: &[&Op]) -> Result<()> {
                     regs.lane_mut(*dst, lane).copy_from_slice(&words);
                 }
             }
-            _ => {}
+            // Waves of another kind.
+            Op::KeySwitch { .. } | Op::Bootstrap { .. } | Op::Pack { .. } | Op::SlotMap { .. } => {}
         }
     }
     Ok(())

@@ -163,7 +163,10 @@ impl<'a> Builder<'a> {
             Op::MulAdd { dst, constant: 0, .. } | Op::Extract { dst, .. } => (*dst, vec![]),
             Op::MulAdd { dst, constant, .. } => (*dst, vec![*constant; self.program.bodies(*dst)]),
             Op::AddSlots { dst, constants, .. } => (*dst, constants.clone()),
-            _ => return,
+            // Waves of another kind.
+            Op::KeySwitch { .. } | Op::Bootstrap { .. } | Op::Pack { .. } | Op::SlotMap { .. } => {
+                return;
+            }
         };
         let q = self.program.params().modulus;
         let terms: Vec<(u64, Reg)> = match op {

@@ -4,7 +4,7 @@
 //! asked for as a [`Wish`], hand over the figures of its [`KeyPlan`], and put an [`Offer`] in their own words.
 
 use super::offer::{Fit, Offer, gigabytes, said};
-use super::wish::{Kind, USUAL_SIZE, Wish, usual_form};
+use super::wish::{Kind, USUAL_SIZE, Wish, toy_for, usual_form};
 use super::{KEY_SIZES, MOST_STAGES, Settings, Values, regular, sign, slots_first, sparse, tables};
 use crate::cipher::file::inspect;
 use crate::cipher::{CkksKeys, KeyForm};
@@ -484,7 +484,7 @@ impl KeyPlan {
     }
 
     /// The keys that fit `free` bytes with their bootstraps: as they were asked for, else the fastest others of this set, else those of
-    /// the next smaller ring. Keys of another size count only where `any_size` does.
+    /// the next smaller ring, else a toy. Keys of another size count only where `any_size` does.
     ///
     /// # Errors
     /// As [`KeyPlan::record`].
@@ -493,7 +493,10 @@ impl KeyPlan {
         let Some(free) = free.filter(|free| wanted > *free) else { return Ok(Fit::AsAsked) };
         let meant = |offer: &Offer| offer.bytes <= free && (any_size || offer.size.is_none());
         let mut offers = self.others(true)?.into_iter().chain(self.of_smaller_ring(free));
-        Ok(offers.find(meant).map_or(Fit::Nothing, Fit::Instead))
+        match offers.find(meant) {
+            Some(offer) => Ok(Fit::Instead(offer)),
+            None => Ok(Fit::Toy(toy_for(&self.wish.kinds, self.wish.iterations)?)),
+        }
     }
 
     /// An error of memory with the offers that fit `free` bytes as its remedy, in `words`; other errors as they are.

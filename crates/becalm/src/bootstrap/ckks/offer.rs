@@ -31,8 +31,8 @@ pub enum Fit {
     AsAsked,
     /// Others.
     Instead(Offer),
-    /// None of a standard set.
-    Nothing,
+    /// None of a standard set; a toy that has the kinds, which protects nothing.
+    Toy(&'static CkksParams),
 }
 
 impl Offer {

@@ -86,6 +86,16 @@ impl Kind {
             Kind::Regular | Kind::Sparse => levels,
         }
     }
+
+    /// The toy for this kind.
+    fn toy(self) -> &'static str {
+        match self {
+            Kind::SlotsFirst | Kind::Sign => "ckks_toy_slots_first",
+            Kind::Precise => "ckks_toy_precise",
+            Kind::Table => "ckks_toy_table_4",
+            Kind::Regular | Kind::Sparse => "ckks_toy_13",
+        }
+    }
 }
 
 /// The standard set for these kinds of bootstrap, so many levels that they leave, and iterations of each of them.
@@ -141,6 +151,17 @@ pub fn set_for(
             Err(Error::bad_input(op, wanted, got, "make keys for each of them"))
         }
     }
+}
+
+/// A toy for these kinds of bootstrap and iterations of each: it protects nothing, and runs where no standard set fits.
+pub(super) fn toy_for(kinds: &[Kind], iterations: usize) -> Result<&'static CkksParams> {
+    if iterations != 1 {
+        return CkksParams::named("ckks_toy_iterated");
+    }
+    let toys: Vec<&str> = kinds.iter().map(|kind| kind.toy()).collect();
+    let shared = toys.first().filter(|first| toys.iter().all(|toy| toy == *first));
+    // Of kinds of several sets it has the levels for all.
+    CkksParams::named(shared.unwrap_or(&Kind::SlotsFirst.toy()))
 }
 
 /// The size of keys of this name, as [`KEY_SIZES`] has it.

@@ -2,7 +2,7 @@
 
 use super::header::{Header, LENGTH};
 use super::limits::{Limits, Most, RAISE, require_limit};
-use super::{bad_but, foreign};
+use super::{Trust, bad_but, foreign};
 use crate::{Error, Result};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -108,28 +108,35 @@ impl Limits {
     /// # Errors
     /// As [`Limits::read_text`], but for any contents.
     pub fn read_bytes(self, path: impl AsRef<Path>) -> Result<Vec<u8>> {
-        let path = path.as_ref();
-        let (file, length) = open(path)?;
-        let most = Most::from(self);
-        if length > most.bytes {
-            let wanted = format!("{most}, in {}", path.display());
-            return Err(bad_but(wanted, format!("{length} bytes"), RAISE).naming_file());
-        }
-        let mut bytes = vec![];
-        // The limit holds for a file that grows while it is read, too.
-        file.take(length)
-            .read_to_end(&mut bytes)
-            .map_err(|e| Error::unreadable("load", path, &e))?;
-        if bytes.is_empty() {
-            let remedy = "check that it was written to the end";
-            return Err(bad_but(
-                "a file with contents",
-                format!("{}, empty", path.display()),
-                remedy,
-            ));
-        }
-        Ok(bytes)
+        read_all(path.as_ref(), self.into())
     }
+}
+
+impl Trust {
+    /// Reads a whole file of at most `limit` bytes, for a reader that checks the rest.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::BadFile`] for a folder, pipe or device, a longer file and an empty one. Each names the path.
+    pub fn read_bytes(self, path: impl AsRef<Path>) -> Result<Vec<u8>> {
+        read_all(path.as_ref(), self.limit.into())
+    }
+}
+
+fn read_all(path: &Path, most: Most) -> Result<Vec<u8>> {
+    let (file, length) = open(path)?;
+    if length > most.bytes {
+        let wanted = format!("{most}, in {}", path.display());
+        return Err(bad_but(wanted, format!("{length} bytes"), RAISE).naming_file());
+    }
+    let mut bytes = vec![];
+    // The limit holds for a file that grows while it is read, too.
+    file.take(length).read_to_end(&mut bytes).map_err(|e| Error::unreadable("load", path, &e))?;
+    if bytes.is_empty() {
+        let remedy = "check that it was written to the end";
+        let got = format!("{}, empty", path.display());
+        return Err(bad_but("a file with contents", got, remedy));
+    }
+    Ok(bytes)
 }
 
 /// That a file cannot be written.

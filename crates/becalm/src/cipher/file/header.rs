@@ -26,13 +26,14 @@ pub(super) const CKKS_KEYS: [u8; LENGTH] = *b"becalm c";
 pub(crate) enum Dtype {
     U8,
     U64,
+    F64,
 }
 
 impl Dtype {
     pub(crate) fn size(self) -> u64 {
         match self {
             Dtype::U8 => 1,
-            Dtype::U64 => 8,
+            Dtype::U64 | Dtype::F64 => 8,
         }
     }
 }

@@ -121,7 +121,7 @@ impl Description {
 pub struct TensorShape {
     /// Its name.
     pub name: String,
-    /// `"U64"` or `"U8"`.
+    /// `"U64"`, `"F64"` or `"U8"`.
     pub dtype: &'static str,
     /// Its dimensions.
     pub shape: Vec<u64>,
@@ -278,6 +278,7 @@ fn shapes(header: &Header) -> Vec<TensorShape> {
         dtype: match t.dtype {
             Dtype::U8 => "U8",
             Dtype::U64 => "U64",
+            Dtype::F64 => "F64",
         },
         shape: t.shape.clone(),
         bytes: t.data_offsets.1 - t.data_offsets.0,

@@ -41,7 +41,7 @@ pub const VERSION: u32 = 1;
 pub struct Trust {
     /// Also accept sets below 128 bits, and sets that are not in the table, whose claims are not checked.
     pub allow_insecure: bool,
-    /// Most bytes of memory for a batch of ciphertexts or a program (which takes up to 64 for each byte of its file).
+    /// Most bytes of memory for a batch of ciphertexts or a program (which takes up to 64 for each byte of its instructions).
     /// The length of a key follows from its parameter set.
     pub limit: u64,
 }

@@ -22,6 +22,8 @@ const NEVER: &str = "report this to becalm: memory takes every byte";
 pub(crate) enum Data<'a> {
     /// Words, written little endian.
     Words(&'a [u64]),
+    /// Doubles, each by its bits, written little endian.
+    Doubles(&'a [u64]),
     /// Bytes.
     Bytes(&'a [u8]),
 }
@@ -30,6 +32,7 @@ impl Data<'_> {
     fn dtype(self) -> Dtype {
         match self {
             Data::Words(_) => Dtype::U64,
+            Data::Doubles(_) => Dtype::F64,
             Data::Bytes(_) => Dtype::U8,
         }
     }
@@ -38,7 +41,7 @@ impl Data<'_> {
     fn each(self, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         let words = match self {
             Data::Bytes(bytes) => return take(bytes),
-            Data::Words(words) => words,
+            Data::Words(words) | Data::Doubles(words) => words,
         };
         let mut bytes = Zeroizing::new(vec![0u8; 8 * CHUNK.min(words.len())]);
         for part in words.chunks(CHUNK) {

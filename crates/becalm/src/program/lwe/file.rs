@@ -4,7 +4,7 @@ use super::{Op, Program, Reg, RegInfo};
 use crate::Result;
 use crate::cipher::file::{Draft, Header, Kind, Trust};
 use crate::program::Graph;
-use crate::program::file;
+use crate::program::file::{self, Opened, Written};
 use crate::tfhe::Table;
 use serde::Serialize;
 use std::path::Path;
@@ -18,7 +18,7 @@ impl Program {
     /// # Errors
     /// [`Error::WrongParams`](crate::Error::WrongParams) for a set that could not be read again.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        file::to_bytes(Draft::new(Kind::Program, &self.params)?, &self.parts())
+        Written::whole(&self.parts())?.to_bytes(Draft::new(Kind::Program, &self.params)?)
     }
 
     /// Writes the program to a file.
@@ -26,7 +26,8 @@ impl Program {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io); then there is no new file and an old one is as it was.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        file::save(Draft::new(Kind::Program, &self.params)?, &self.parts(), path.as_ref())
+        let draft = Draft::new(Kind::Program, &self.params)?;
+        Written::whole(&self.parts())?.save(draft, path.as_ref())
     }
 
     /// A program from a file in memory, validated.
@@ -37,8 +38,8 @@ impl Program {
     /// `trust.limit`/64 bytes, or that the recorder refuses.
     pub fn from_bytes(bytes: &[u8], trust: Trust) -> Result<Self> {
         let set = |header: &Header| header.params(trust);
-        let (params, parts) = file::read(bytes, trust, Kind::Program, set)?;
-        let (regs, ops, tables, inputs, outputs): Parts = parts;
+        let (params, file) = Opened::new(bytes, trust, Kind::Program, set)?;
+        let (regs, ops, tables, inputs, outputs): Parts = file.parts()?;
         let program = Program { params, graph: Graph { regs, ops, inputs, outputs }, tables };
         program.validate().map_err(file::refused)?;
         Ok(program)

@@ -119,16 +119,13 @@ impl CkksProgram {
                     moved.sources_mut().into_iter().for_each(|r| {
                         *r = own[r.0 as usize].unwrap_or(Reg(u32::MAX));
                     });
-                    match &mut moved {
-                        CkksOp::Linear { map, .. } => *map = maps[*map as usize],
-                        CkksOp::Polynomial { polynomial, .. } => {
-                            *polynomial = polynomials[*polynomial as usize];
-                        }
-                        CkksOp::AddPlain { plaintext, .. }
-                        | CkksOp::MultiplyPlain { plaintext, .. } => {
-                            *plaintext = plaintexts[*plaintext as usize];
-                        }
-                        _ => {}
+                    if let Some((list, at)) = moved.item_mut() {
+                        let places = match list {
+                            List::Maps => &maps,
+                            List::Polynomials => &polynomials,
+                            List::Plaintexts => &plaintexts,
+                        };
+                        *at = places[*at as usize];
                     }
                     own[op.result().0 as usize] =
                         Some(self.record(&moved, *other.reg(op.result()))?);
@@ -140,7 +137,46 @@ impl CkksProgram {
     }
 }
 
+/// A list of a program, of which an instruction names an item.
+enum List {
+    Maps,
+    Polynomials,
+    Plaintexts,
+}
+
 impl CkksOp {
+    /// The item that the instruction names, to be exchanged.
+    fn item_mut(&mut self) -> Option<(List, &mut u32)> {
+        match self {
+            CkksOp::Linear { map, .. } => Some((List::Maps, map)),
+            CkksOp::Polynomial { polynomial, .. } => Some((List::Polynomials, polynomial)),
+            CkksOp::AddPlain { plaintext, .. } | CkksOp::MultiplyPlain { plaintext, .. } => {
+                Some((List::Plaintexts, plaintext))
+            }
+            CkksOp::DoubleAngle { .. }
+            | CkksOp::RaiseModulus { .. }
+            | CkksOp::Trace { .. }
+            | CkksOp::Multiply { .. }
+            | CkksOp::MultiplyI { .. }
+            | CkksOp::Conjugate { .. }
+            | CkksOp::Rotate { .. }
+            | CkksOp::Add { .. }
+            | CkksOp::Subtract { .. }
+            | CkksOp::AddConstant { .. }
+            | CkksOp::Dot { .. }
+            | CkksOp::Negate { .. }
+            | CkksOp::Sum { .. }
+            | CkksOp::MultiplyConstant { .. }
+            | CkksOp::LevelDown { .. }
+            | CkksOp::Rescale { .. }
+            | CkksOp::Reinterpret { .. }
+            | CkksOp::Repeat { .. }
+            | CkksOp::Refreshed { .. }
+            | CkksOp::WeightedSum { .. }
+            | CkksOp::Tabulate { .. } => None,
+        }
+    }
+
     /// The registers that the instruction reads, to be exchanged.
     fn sources_mut(&mut self) -> Vec<&mut Reg> {
         match self {

@@ -73,7 +73,7 @@ impl CkksProgram {
             CkksOp::Tabulate { src, from, contract, .. } => self.tabulate(*src, *from, *contract),
             CkksOp::WeightedSum { terms, .. } => self.weighted_sum(terms),
             CkksOp::Repeat { src, .. } => self.repeat(*src, info.slots),
-            CkksOp::Refreshed { src, from, limits, .. } => self.refreshed(*src, from, *limits),
+            CkksOp::Refreshed { src, from, limits, .. } => self.refreshed(*src, from, **limits),
         }
     }
 }
@@ -167,11 +167,11 @@ mod tests {
             p.graph.ops[2] = CkksOp::Tabulate { dst: Reg(3), src: Reg(2), from: Reg(0), contract }
         }),
         ("a bootstrap of nothing", |p| {
-            let limits = p.limits;
+            let limits = Box::new(p.limits);
             p.graph.ops[2] = CkksOp::Refreshed { dst: Reg(3), src: Reg(2), from: vec![], limits }
         }),
         ("a bootstrap without an error", |p| {
-            let (limits, from) = (p.limits, vec![Reg(0)]);
+            let (limits, from) = (Box::new(p.limits), vec![Reg(0)]);
             p.graph.ops[2] = CkksOp::Refreshed { dst: Reg(3), src: Reg(2), from, limits }
         }),
     ];

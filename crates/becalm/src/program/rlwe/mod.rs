@@ -238,8 +238,8 @@ pub enum CkksOp {
         src: Reg,
         /// The registers that were bootstrapped.
         from: Vec<Reg>,
-        /// The error that the bootstrap adds, and the values that it takes.
-        limits: Limits,
+        /// The error that the bootstrap adds, and the values that it takes. They are long, and reading makes room for the longest instruction.
+        limits: Box<Limits>,
     },
     /// Σ c·x, rescaled once: one level below the lowest of the terms.
     WeightedSum {
@@ -526,7 +526,21 @@ impl CkksProgram {
             | CkksOp::Dot { .. }
             | CkksOp::Polynomial { .. }
             | CkksOp::DoubleAngle { .. } => needs.multiply = level,
-            _ => {}
+            CkksOp::MultiplyI { .. }
+            | CkksOp::Add { .. }
+            | CkksOp::Subtract { .. }
+            | CkksOp::AddConstant { .. }
+            | CkksOp::Negate { .. }
+            | CkksOp::MultiplyConstant { .. }
+            | CkksOp::AddPlain { .. }
+            | CkksOp::MultiplyPlain { .. }
+            | CkksOp::LevelDown { .. }
+            | CkksOp::Rescale { .. }
+            | CkksOp::Reinterpret { .. }
+            | CkksOp::Repeat { .. }
+            | CkksOp::Refreshed { .. }
+            | CkksOp::WeightedSum { .. }
+            | CkksOp::Tabulate { .. } => {}
         }
         needs.rotations.remove(&0);
         needs

@@ -53,7 +53,7 @@ impl CkksProgram {
         if let Some(other) = slots.iter().find(|other| **other != first) {
             return refuse(op, format!("{first} slots"), other.to_string());
         }
-        let from = from.to_vec();
+        let (from, limits) = (from.to_vec(), Box::new(limits));
         let info = RlweInfo { slots: first, ..info };
         Ok(self.push(info, |dst| CkksOp::Refreshed { dst, src, from, limits }))
     }

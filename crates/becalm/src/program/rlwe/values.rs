@@ -94,7 +94,25 @@ impl CkksProgram {
                     let real = from.iter().all(|r| known[r.0 as usize]);
                     self.require_real(real, limits.real)?
                 }
-                _ => sources,
+                CkksOp::Polynomial { .. }
+                | CkksOp::DoubleAngle { .. }
+                | CkksOp::Trace { .. }
+                | CkksOp::Multiply { .. }
+                | CkksOp::Conjugate { .. }
+                | CkksOp::Rotate { .. }
+                | CkksOp::Add { .. }
+                | CkksOp::Subtract { .. }
+                | CkksOp::AddConstant { .. }
+                | CkksOp::Dot { .. }
+                | CkksOp::Negate { .. }
+                | CkksOp::Sum { .. }
+                | CkksOp::MultiplyConstant { .. }
+                | CkksOp::LevelDown { .. }
+                | CkksOp::Rescale { .. }
+                | CkksOp::Reinterpret { .. }
+                | CkksOp::Repeat { .. }
+                | CkksOp::WeightedSum { .. }
+                | CkksOp::Tabulate { .. } => sources,
             };
         }
         Ok(known)

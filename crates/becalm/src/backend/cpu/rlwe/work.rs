@@ -77,7 +77,20 @@ impl Run<'_> {
             }
             CkksOp::Trace { .. } | CkksOp::Sum { .. } => 7 * words + switch,
             CkksOp::Rescale { .. } => 2 * words + switch,
-            _ => 4 * words,
+            CkksOp::MultiplyI { .. }
+            | CkksOp::Add { .. }
+            | CkksOp::Subtract { .. }
+            | CkksOp::AddConstant { .. }
+            | CkksOp::Negate { .. }
+            | CkksOp::MultiplyConstant { .. }
+            | CkksOp::AddPlain { .. }
+            | CkksOp::MultiplyPlain { .. }
+            | CkksOp::LevelDown { .. }
+            | CkksOp::Reinterpret { .. }
+            | CkksOp::Repeat { .. }
+            | CkksOp::Refreshed { .. }
+            | CkksOp::WeightedSum { .. }
+            | CkksOp::Tabulate { .. } => 4 * words,
         }
     }
 

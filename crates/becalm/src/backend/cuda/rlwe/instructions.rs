@@ -96,7 +96,7 @@ impl<'a> Recorder<'a> {
                 let p = &self.program.polynomials()[*polynomial as usize];
                 self.polynomials(both, p, self.program.reg(op.result()).scale)?
             }
-            _ => self.doubled_angles(both)?,
+            _ => self.doubled_angles(both)?, // The other kind that has twins.
         };
         for (op, made) in [op, other].into_iter().zip(made) {
             self.put(op.result(), made);
@@ -408,13 +408,28 @@ impl<'a> Recorder<'a> {
                 }
                 sum.rescale(&mut self.tape)
             }
-            CkksOp::LevelDown { .. } => {
-                let scale = context.scale(info.level)?;
-                tape.level_down(&x, info.level, scale)
-            }
+            CkksOp::LevelDown { .. } => tape.level_down(&x, info.level, context.scale(info.level)?),
             CkksOp::Rescale { .. } => tape.rescale(&x),
-            // Reinterpret, Repeat, Refreshed, Tabulate: the same polynomials.
-            _ => x,
+            // The same polynomials.
+            CkksOp::Reinterpret { .. }
+            | CkksOp::Repeat { .. }
+            | CkksOp::Refreshed { .. }
+            | CkksOp::Tabulate { .. } => x,
+            CkksOp::Linear { .. }
+            | CkksOp::Polynomial { .. }
+            | CkksOp::DoubleAngle { .. }
+            | CkksOp::RaiseModulus { .. }
+            | CkksOp::Trace { .. }
+            | CkksOp::Sum { .. }
+            | CkksOp::Multiply { .. }
+            | CkksOp::Dot { .. }
+            | CkksOp::Conjugate { .. }
+            | CkksOp::Rotate { .. }
+            | CkksOp::AddPlain { .. }
+            | CkksOp::MultiplyPlain { .. } => {
+                let (wanted, remedy) = ("an instruction without a key", "write its definition");
+                return Err(Error::unsupported("run", wanted, op.name(), remedy));
+            }
         })
     }
 }
