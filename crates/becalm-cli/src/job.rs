@@ -8,7 +8,7 @@ use crate::signals::unless_stopped;
 use anyhow::{Result, bail};
 use becalm::cipher::file::Limits;
 use becalm::cipher::{EvaluationKey, Lwe, SlotKey};
-use becalm::job::{Event, Job, Parts, Status, Worker};
+use becalm::job::{Event, Parts, Status, Worker};
 use clap::Subcommand;
 use serde_json::json;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ enum Verb {
 
 #[derive(clap::Args)]
 struct MakeArgs {
-    /// The folder, which must not exist.
+    /// The folder, which must not exist, or an address in an object store, such as s3://bucket/job.
     job: PathBuf,
     /// The evaluation key; for a program of CKKS the evaluation keys of a server.
     #[arg(long, default_value = "evaluation.becalm")]
@@ -80,7 +80,7 @@ struct Machine {
 
 #[derive(clap::Args)]
 struct WorkArgs {
-    /// The folder.
+    /// The folder, or the address in an object store.
     job: PathBuf,
     #[command(flatten)]
     machine: Machine,
@@ -105,7 +105,7 @@ struct WorkArgs {
 
 #[derive(clap::Args)]
 struct StatusArgs {
-    /// The folder.
+    /// The folder, or the address in an object store.
     job: PathBuf,
     /// Report as JSON.
     #[arg(long)]
@@ -114,7 +114,7 @@ struct StatusArgs {
 
 #[derive(clap::Args)]
 struct CollectArgs {
-    /// The folder.
+    /// The folder, or the address in an object store.
     job: PathBuf,
     /// Where the results go, one file for each output; for several lanes of CKKS those of the first lane come first.
     #[arg(short, long, required = true)]
@@ -130,7 +130,7 @@ struct CollectArgs {
 
 #[derive(clap::Args)]
 struct VerifyArgs {
-    /// The folder.
+    /// The folder, or the address in an object store.
     job: PathBuf,
     /// The share of the finished chunks, drawn at random; at least one is computed.
     #[arg(long, default_value_t = 0.01, value_parser = report::positive)]
@@ -181,7 +181,7 @@ fn make(args: &MakeArgs) -> Result<()> {
         verify: args.verify,
         trust: args.trust.trust(),
     };
-    let job = parts.make(&args.job)?;
+    let job = becalm_serve::make_at(&parts, &args.job)?;
     let equal = if job.exact() { "everywhere" } else { "on one class of machine" };
     if args.json {
         return report::json(&json!({
@@ -226,7 +226,7 @@ fn told(event: &Event) -> Option<String> {
 }
 
 fn work(args: &WorkArgs) -> Result<()> {
-    let job = Job::open(&args.job)?;
+    let job = becalm_serve::open_at(&args.job)?;
     let machine = job.machine(&args.machine.backend, args.machine.threads)?;
     let worker = Worker {
         lease: Duration::from_secs_f64(args.lease),
@@ -276,7 +276,7 @@ fn work(args: &WorkArgs) -> Result<()> {
 }
 
 fn status(args: &StatusArgs) -> Result<()> {
-    let status = Job::open(&args.job)?.status()?;
+    let status = becalm_serve::open_at(&args.job)?.status()?;
     if args.json {
         return report::json(&status);
     }
@@ -315,7 +315,7 @@ fn status(args: &StatusArgs) -> Result<()> {
 }
 
 fn collect(args: &CollectArgs) -> Result<()> {
-    let job = Job::open(&args.job)?;
+    let job = becalm_serve::open_at(&args.job)?;
     args.out.iter().try_for_each(|path| crate::files::require_place(path, args.force))?;
     job.collect(&args.out, args.force.allowed(), args.trust.trust())?;
     if args.json {
@@ -326,7 +326,7 @@ fn collect(args: &CollectArgs) -> Result<()> {
 }
 
 fn verify(args: &VerifyArgs) -> Result<()> {
-    let job = Job::open(&args.job)?;
+    let job = becalm_serve::open_at(&args.job)?;
     let machine = job.machine(&args.machine.backend, args.machine.threads)?;
     let found = job.verify(
         machine.as_ref(),
