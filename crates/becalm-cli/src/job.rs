@@ -182,20 +182,25 @@ fn make(args: &MakeArgs) -> Result<()> {
         trust: args.trust.trust(),
     };
     let job = becalm_serve::make_at(&parts, &args.job)?;
+    let price = job.price(args.trust.trust())?;
     let equal = if job.exact() { "everywhere" } else { "on one class of machine" };
     if args.json {
         return report::json(&json!({
             "job": args.job, "set": job.set(), "lanes": job.lanes(), "chunk": job.chunk(),
-            "chunks": job.chunks(), "results": job.results(), "results_equal": equal,
+            "chunks": job.chunks(), "results": job.results(), "results_equal": equal, "price": price,
         }));
     }
-    report::print(&facts(&[
+    let mut rows = vec![
         ("job", args.job.display().to_string()),
         ("parameter set", job.set().to_string()),
         ("lanes", job.lanes().to_string()),
         ("chunks", format!("{} of {}", job.chunks(), counted(job.chunk(), "lane"))),
-        ("results equal", equal.to_string()),
-    ]))
+    ];
+    rows.extend(
+        price.map(|price| ("work", format!("about {} of a core", duration(price.seconds)))),
+    );
+    rows.push(("results equal", equal.to_string()));
+    report::print(&facts(&rows))
 }
 
 /// The name of the machine, where the system tells, and the number of the process.
@@ -307,6 +312,11 @@ fn status(args: &StatusArgs) -> Result<()> {
     // Records have milliseconds.
     let each = |s: f64| if s < 1e-3 { "less than 1 ms".to_string() } else { duration(s) };
     rows.extend(status.seconds_per_chunk.map(|s| ("a chunk takes", each(s))));
+    rows.extend(
+        status
+            .seconds_per_chunk
+            .map(|s| ("all chunks", format!("{} of a worker", duration(s * *chunks as f64)))),
+    );
     rows.extend(status.lanes_per_second.map(|r| ("rate", format!("{r:.1} lanes a second"))));
     rows.extend(status.seconds_left.map(|s| ("time left", duration(s))));
     rows.extend(status.workers.iter().map(|(name, n)| ("worker", format!("{name}: {n} done"))));

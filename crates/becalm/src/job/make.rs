@@ -5,20 +5,21 @@ use super::disk::{self, Draft, Folder};
 use super::folder::{Job, PROGRAM, chunk_name, file_name, keys_name};
 use super::manifest::{MAX_FILES, MAX_MANIFEST, Manifest, Scheme, sealed};
 use super::place::{MANIFEST, Place};
+use super::price::lane_seconds;
 use crate::backend::require_fit;
 use crate::cipher::file::{Kind, Trust, kind_of, kind_of_head, write_error};
 use crate::cipher::{Ciphertext, EvaluationKey, Lwe, SlotKey};
 use crate::ckks::Context;
 use crate::math::modulus::Modulus;
 use crate::program::rlwe::{CkksOp, CkksProgram};
-use crate::program::{Program, Walk};
+use crate::program::{Cost, Program, Walk};
 use crate::{Error, Result};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Multiply-adds of a chunk where the caller does not say: about five seconds of a core.
-const CHUNK_COST: f64 = 2e10;
+/// Seconds of a core for a chunk where the caller does not say.
+const CHUNK: f64 = 5.0;
 /// Equal instructions that a chunk should have at once, so that threads are busy.
 const WIDTH: usize = 64;
 
@@ -281,8 +282,9 @@ fn too_many(chunks: usize) -> Error {
 /// Lanes of a chunk of about five seconds on a core.
 fn usual_chunk(walk: &Walk, cost: f64) -> usize {
     let widest = walk.waves.iter().map(|w| w.ops.len()).max().unwrap_or(1).max(1);
-    let lane = walk.cost.bootstraps.max(walk.cost.key_switches).max(1) as f64 * cost;
-    ((CHUNK_COST / lane) as usize).max(WIDTH.div_ceil(widest))
+    let cost_of = Cost { bootstraps: walk.cost.bootstraps.max(1), ..walk.cost };
+    let lane = lane_seconds(&cost_of, cost);
+    ((CHUNK / lane) as usize).max(WIDTH.div_ceil(widest))
 }
 
 /// Writes the inputs of a chunk; their digests.
