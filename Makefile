@@ -38,7 +38,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run check test test-full lint audit notices wheel bench docs site notebooks site-shots fuzz faults rtl rtl-report man client cuda targets clean FORCE
+.PHONY: help run check test test-full lint audit notices wheel bench docs site notebooks site-shots fuzz faults store rtl rtl-report man client cuda targets clean FORCE
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -139,6 +139,14 @@ fuzz: ## Feed damaged bytes to every reader for FUZZ_SECONDS each (needs a C++ c
 
 faults: ## Inject 500 faults into jobs on several workers; the table of docs/cluster.md (minutes)
 	$(CARGO) test --release -p becalm-cli --test faults -- --ignored --nocapture full_size
+
+# The server of S3 stays out of `make test`: it brings some 40 packages, and the feature some 60 crates.
+store: .venv/.wheel ## Jobs in object stores: the command with the feature, on a server of S3 that kills and loses (minutes)
+	$(CARGO) test --release -p becalm-serve --features store --lib
+	$(CARGO) build --release -p becalm-cli --features store
+	cp target/release/becalm target/becalm-store
+	$(BIN)/pip install --quiet --disable-pip-version-check 'moto[server]==5.2.5'
+	$(BIN)/pytest -q tests/test_job_store.py
 
 clean: ## Remove everything that was built
 	$(CARGO) clean

@@ -30,7 +30,7 @@ RULE = "-" * 100
 HEAD = """\
 becalm is under the licence Apache-2.0. It links the crates below, and the standard library of Rust
 (MIT OR Apache-2.0, the Rust Project Developers). The table shows the licence that each offers, as
-an SPDX expression. Some are linked on Windows or macOS alone.
+an SPDX expression. Some are linked on Windows or macOS alone, some with the feature store alone.
 
 becalm takes a crate under Apache-2.0 if the crate offers it. That licence comes first. The notices
 of such crates and the licences of all others follow, each after the names of its crates.
@@ -43,11 +43,12 @@ def cargo(*arguments: str) -> str:
     return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def linked(crates: list[str], platforms: list[str]) -> list[dict]:
+def linked(crates: list[str], platforms: list[str], features: tuple[str, ...] = ()) -> list[dict]:
     """The packages in the binaries of these crates, by name and version."""
     options = ["--edges", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}"]
     options += [word for name in crates for word in ("--package", name)]
     options += [word for name in platforms for word in ("--target", name)]
+    options += [word for name in features for word in ("--features", name)]
     tree = set(re.findall(r"^(\S+) v(\S+)", cargo("tree", *options), re.M))
     packages = json.loads(cargo("metadata", "--format-version", "1"))["packages"]
     found = [p for p in packages if (p["name"], p["version"]) in tree]
@@ -79,7 +80,7 @@ def notices() -> str:
     """THIRD_PARTY.txt: a table of crates, then every text once."""
     told = re.search(r"^targets = \[(.*?)\]", (ROOT / "deny.toml").read_text(), re.M | re.S)
     platforms = re.findall(r'"(.+?)"', told[1])
-    packages = linked(["becalm-python", "becalm-cli"], platforms)
+    packages = linked(["becalm-python", "becalm-cli"], platforms, ("becalm-cli/store",))
     foreign = {f"{p['name']} {p['version']}": p for p in packages if p["source"]}
     wide = max(map(len, foreign))
     table = [f"{name:{wide}}  {expression(p)}" for name, p in foreign.items()]

@@ -1,6 +1,7 @@
 """Large batches on several workers: results in order, workers and drivers that die, checks, Ray."""
 
 import importlib.util
+import itertools
 import json
 import os
 import signal
@@ -318,3 +319,97 @@ def test_a_service_maps_vectors(service):
     found = [x for part in job for x in part]
     for x, v in zip(found, values, strict=True):
         assert np.abs(secret.decrypt(x)[:2] - v * v).max() < 1e-3
+
+
+def test_batches_of_an_iterator_come_in_order_and_few_wait(toy):
+    secret, server = toy
+    cluster = becalm.cluster("local", workers=2, threads=1)
+    drawn, steps = [], []
+
+    def batches():
+        for i in range(7):
+            drawn.append(i)
+            yield secret.encrypt([(i + j) % 4 for j in range(3 if i == 6 else 4)])
+
+    stream = cluster.map(
+        server, squares(secret), batches(), ahead=3, progress=lambda *step: steps.append(step)
+    )
+    assert (stream.chunks, drawn, repr(stream)) == (
+        None,
+        [],
+        "<becalm.Stream of unknown batches, at most 3 waiting>",
+    )
+    given = []
+    for results in stream:
+        given.append(secret.decrypt(results).tolist())
+        # A window is computed, and at most as many wait.
+        assert len(drawn) <= 3 + len(given) + 2
+    squared = [[((i + j) % 4) ** 2 for j in range(4)] for i in range(7)]
+    assert given == [*squared[:6], squared[6][:3]]
+    assert steps[0] == (0, 0) and steps[-1] == (7, 0)
+
+
+def test_batches_of_integers_of_any_sizes_and_none(toy):
+    secret, server = toy
+    cluster = becalm.cluster("local", workers=1, threads=1)
+    u = becalm.uint(8)
+    pairs = [
+        (u.encrypt(secret, [i] * n), u.encrypt(secret, [10] * n)) for i, n in enumerate([2, 3, 1])
+    ]
+    stream = cluster.map(server, "add", iter(pairs))
+    assert stream.chunks == 3
+    assert 0 < stream.seconds < 3600
+    got = [z.decrypt(secret).tolist() for z in stream]
+    assert got == [[10, 10], [11, 11, 11], [12]]
+    assert list(cluster.map(server, squares(secret), iter([]))) == []
+
+
+def test_lanes_of_ckks_come_from_an_iterator(tmp_path):
+    secret, server = becalm.ckks.keygen("ckks_toy_12", allow_insecure=True, progress=False)
+    p = becalm.Program("ckks_toy_12")
+    x = p.input(level=1)
+    p.output(x + x)
+    lanes = ([secret.encrypt([0.25, i / 8], level=1)] for i in range(3))
+    cluster = becalm.cluster("local", workers=1, threads=1)
+    stream = cluster.map(server, p, lanes)
+    got = [secret.decrypt(results[0])[:2].real for results in stream]
+    assert np.allclose(got, [[0.5, i / 4] for i in range(3)], atol=1e-3)
+
+
+def test_an_iterator_that_fails_or_is_stopped_leaves_no_worker(toy):
+    secret, server = toy
+    cluster = becalm.cluster("local", workers=1, threads=1)
+
+    def broken():
+        yield secret.encrypt([1])
+        yield secret.encrypt([2])
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        list(cluster.map(server, squares(secret), broken(), ahead=1))
+    endless = (secret.encrypt([m % 4]) for m in itertools.count())
+    stream = cluster.map(server, squares(secret), endless, ahead=2)
+    with pytest.raises(becalm.Interrupted):
+        for i, _ in enumerate(stream):
+            if i == 2:
+                stream.cancel()
+    found = subprocess.run(["ps", "-o", "args=", "--ppid", str(os.getpid())], capture_output=True)
+    assert b"job work" not in found.stdout
+    wrong = iter([secret.encrypt([1]), "no batch"])
+    with pytest.raises(becalm.BadInput, match="str"):
+        list(cluster.map(server, squares(secret), wrong))
+    for options in ({"chunk": 2}, {"folder": "here"}, {"ahead": 0}):
+        with pytest.raises(becalm.BadInput):
+            cluster.map(server, squares(secret), iter([]), **options)
+
+
+def test_the_price_is_an_estimate_and_then_a_measurement(toy, tmp_path):
+    secret, server = toy
+    cluster = becalm.cluster("local", workers=1, threads=1)
+    x = secret.encrypt([1, 2, 3, 0])
+    job = cluster.map(server, squares(secret), x, chunk=2, folder=tmp_path / "job")
+    more = cluster.map(server, squares(secret), secret.encrypt([1] * 8), chunk=2)
+    assert more.seconds == pytest.approx(2 * job.seconds)
+    list(job)
+    done = job.status()["seconds_per_chunk"]
+    assert job.seconds == pytest.approx(2 * done)

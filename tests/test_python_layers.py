@@ -26,7 +26,10 @@ LAYERS = (
         "desilo": """_desilo _desilo_arithmetic _desilo_files _desilo_key_files _desilo_matrices
             desilo""",
     },
-    {"around": "__main__ _cluster _cluster_batch _cluster_workers bench doctor"},
+    {
+        "around": """__main__ _cluster _cluster_batch _cluster_job _cluster_stream
+            _cluster_workers bench doctor"""
+    },
 )
 
 #: `becalm.Program` is one class for both schemes, and makes the class of the one that is asked for.

@@ -40,7 +40,7 @@ from becalm import (
     integers,
 )
 from becalm._called import called
-from becalm._cluster import Cluster, Job, cluster
+from becalm._cluster import Cluster, Job, Stream, cluster
 from becalm._native import Params, __version__
 from becalm._values import TableSource, count, set_of
 from becalm.aes import AesKey, EncryptedBytes, aes128, aes_ctr, encrypt_bytes
@@ -95,6 +95,7 @@ __all__ = [
     "SecretKey",
     "Server",
     "SlotKey",
+    "Stream",
     "Table",
     "TooNoisy",
     "Unsupported",

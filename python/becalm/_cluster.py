@@ -2,243 +2,27 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import importlib.util
 import json
-import math
 import os
 import pathlib
 import shutil
 import tempfile
-import time
 import weakref
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, overload
 
-from becalm import _cluster_batch, _html, _native, _progress, _values
+from becalm import _cluster_batch, _cluster_stream, _native, _values
 from becalm._called import called
+from becalm._cluster_job import Job
+from becalm._cluster_stream import Stream
 from becalm._cluster_workers import Choice, Processes, RayWorkers, ServiceWorkers, Workers
 from becalm._programs import Program
 from becalm._progress import Progress
-from becalm.errors import BadInput, DeviceError, Error, Interrupted, Unsupported
+from becalm.errors import BadInput, Unsupported
 
 #: The file beside the manifest of a job that says how Python reads the results.
 SAID = "python.json"
-#: The longest time between two looks for results.
-LOOK = 0.25
-
-
-class Job(_html.Shown):
-    """A batch that workers compute, in order. Iterate over it: each item has the results of one
-    chunk.
-
-    Results of finished chunks stand in `folder`. They stay when this process dies, and
-    `Cluster.resume` goes on with the others. The memory of this process holds one chunk at a time,
-    so a slow reader holds nobody up.
-
-    Examples
-    --------
-    >>> cluster = becalm.cluster("local", workers=1, threads=1)
-    >>> p = becalm.Program("toy_2_2")
-    >>> p.output(p.lookup(p.input(), lambda m: m * m % 16))
-    >>> job = cluster.map(server, p, secret.encrypt([3, 1, 2]), chunk=2, folder="squares")
-    >>> [secret.decrypt(y).tolist() for y in job]
-    [[9, 1], [4]]
-    """
-
-    __slots__ = (
-        "__weakref__",
-        "_cancelled",
-        "_folder",
-        "_native",
-        "_progress",
-        "_read",
-        "_workers",
-    )
-
-    def __init__(
-        self,
-        native: _native.Job | _native.RemoteJob,
-        folder: str,
-        read: _cluster_batch.Reader,
-        workers: Workers,
-        progress: Progress,
-    ) -> None:
-        self._native = native
-        self._folder = folder
-        self._read = read
-        self._workers = workers
-        self._progress = progress
-        self._cancelled = False
-
-    @property
-    def folder(self) -> str:
-        """The folder of the job, or its address at a service."""
-        return self._folder
-
-    @property
-    def chunks(self) -> int:
-        """How many chunks there are."""
-        return self._native.facts()[4]
-
-    @property
-    def lanes(self) -> int:
-        """How many times the program runs."""
-        return self._native.facts()[2]
-
-    @property
-    def cost(self) -> Any:
-        """The cost of the program on one lane, known before anything runs."""
-        if isinstance(self._native, _native.RemoteJob):
-            made = self._native.program()
-        else:
-            made = pathlib.Path(self.folder, "program.becalm").read_bytes()
-        program: Any = Program.from_bytes(made, allow_insecure=True)
-        return program.cost
-
-    def status(self) -> dict[str, Any]:
-        """The state of the job, as `becalm job status --json` tells it.
-
-        Returns
-        -------
-        dict
-            Numbers of chunks, the rate, the workers, failures, and workers that were left out.
-
-        Examples
-        --------
-        >>> cluster = becalm.cluster("local", workers=1, threads=1)
-        >>> p = becalm.Program("toy_2_2")
-        >>> p.output(p.input() + 1)
-        >>> cluster.map(server, p, secret.encrypt([3, 1]), chunk=1).status()["left"]
-        2
-        """
-        found: dict[str, Any] = json.loads(self._native.status())
-        return found
-
-    def workers_for(self, seconds: float) -> int | None:
-        """How many workers would finish the job in a time: a hint for an autoscaler.
-
-        Parameters
-        ----------
-        seconds
-            The time.
-
-        Returns
-        -------
-        int or None
-            The number of workers, or none while no chunk is done.
-
-        Examples
-        --------
-        >>> cluster = becalm.cluster("local", workers=1, threads=1)
-        >>> p = becalm.Program("toy_2_2")
-        >>> p.output(p.input() + 1)
-        >>> cluster.map(server, p, secret.encrypt([3, 1])).workers_for(60.0) is None
-        True
-        """
-        status = self.status()
-        each = status["seconds_per_chunk"]
-        if each is None:
-            return None
-        missing = int(status["chunks"] - status["done"])
-        wanted = math.ceil(missing * float(each) / max(seconds, 1e-3))
-        return min(missing, max(1, wanted))
-
-    def cancel(self) -> None:
-        """Stops the work; whoever iterates gets `Interrupted`. Finished chunks stay.
-
-        Examples
-        --------
-        >>> cluster = becalm.cluster("local", workers=1, threads=1)
-        >>> p = becalm.Program("toy_2_2")
-        >>> p.output(p.input() + 1)
-        >>> job = cluster.map(server, p, secret.encrypt([3, 1]))
-        >>> job.cancel()
-        >>> try:
-        ...     list(job)
-        ... except becalm.Interrupted:
-        ...     print("stopped")
-        stopped
-        """
-        self._cancelled = True
-
-    def __len__(self) -> int:
-        return self.chunks
-
-    def __iter__(self) -> Iterator[Any]:
-        given: list[bytes] = []
-        with _progress.shown(self._progress, "chunks", 1.0) as tell:
-            self._workers.start()
-            try:
-                for chunk in range(self.chunks):
-                    files = self._wait(functools.partial(self._native.results, chunk), tell, chunk)
-                    given.append(_mark(files))
-                    yield self._read(files)
-                self._wait(lambda: self._native.is_complete() or None, tell, self.chunks)
-            finally:
-                self._workers.stop()
-        self._require_given(given)
-
-    def _wait(
-        self,
-        ask: Callable[[], Any],
-        tell: Callable[[int, int], object] | None,
-        done: int,
-    ) -> Any:
-        """What `ask` finds, once it finds it."""
-        pause, stuck = 0.01, False
-        while True:
-            if self._cancelled or (tell is not None and tell(done, self.chunks) is False):
-                remedy = f'cluster.resume("{self.folder}") goes on'
-                raise Interrupted("map", "to finish the job", "a request to stop", remedy)
-            found = ask()
-            if found is not None:
-                return found
-            if stuck:
-                raise self._stuck()
-            # Asked once more, as the last worker may have finished just before.
-            stuck = self._workers.idle()
-            if not stuck:
-                time.sleep(pause)
-                pause = min(2 * pause, LOOK)
-
-    def _stuck(self) -> Error:
-        status, wanted = self.status(), "to finish the job"
-        remedy = f'repair it, then cluster.resume("{self.folder}") goes on with what is left'
-        for chunk, failure in status["failed"].items():
-            return DeviceError("map", wanted, f"chunk {chunk} failed: {failure['error']}", remedy)
-        if status["disputed"]:
-            got = f"workers that differ on chunks {status['disputed']}"
-            remedy = "resume with another worker, or run `becalm job verify --leave-out`"
-            return DeviceError("map", wanted, got, remedy)
-        got = f"no worker, {status['done']} of {status['chunks']} chunks done"
-        last = self._workers.last_words()
-        return DeviceError("map", wanted, f"{got}; {last}" if last else got, remedy)
-
-    def _require_given(self, given: list[bytes]) -> None:
-        """Refuses to end well if results that were given were replaced since."""
-        if not self.status()["left_out"]:
-            return
-        wrong = [i for i, mark in enumerate(given) if _mark(self._native.results(i) or []) != mark]
-        if wrong:
-            got = f"wrong results of chunks {wrong}, which were given and have been replaced since"
-            remedy = f'read them again with cluster.resume("{self.folder}")'
-            raise DeviceError("map", "right results", got, remedy)
-
-    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
-        scheme, set_, lanes, chunk, chunks, _, exact = self._native.facts()
-        return "becalm.Job", [
-            ("folder", self.folder),
-            ("parameter set", set_),
-            ("scheme", scheme),
-            ("lanes", f"{lanes:,}"),
-            ("chunks", f"{chunks:,} of {chunk:,}"),
-            ("results equal", "everywhere" if exact else "on one class of machine"),
-        ]
-
-    def __repr__(self) -> str:
-        return f"<becalm.Job of {self.lanes} lanes in {self.chunks} chunks, in {self.folder}>"
 
 
 class Cluster:
@@ -259,6 +43,33 @@ class Cluster:
         self._choice = choice
         self._service = service
 
+    @overload
+    def map(
+        self,
+        server: Any,
+        program: Any,
+        batch: Iterator[Any],
+        *,
+        ahead: int | None = ...,
+        verify: float = ...,
+        quorum: int = ...,
+        retries: int = ...,
+        progress: Progress = ...,
+    ) -> Stream: ...
+    @overload
+    def map(
+        self,
+        server: Any,
+        program: Any,
+        batch: Any,
+        *,
+        chunk: int | str = ...,
+        verify: float = ...,
+        quorum: int = ...,
+        retries: int = ...,
+        folder: str | os.PathLike[str] | None = ...,
+        progress: Progress = ...,
+    ) -> Job: ...
     def map(
         self,
         server: Any,
@@ -266,12 +77,13 @@ class Cluster:
         batch: Any,
         *,
         chunk: int | str = "auto",
+        ahead: int | None = None,
         verify: float = 0.0,
         quorum: int = 1,
         retries: int = 3,
         folder: str | os.PathLike[str] | None = None,
         progress: Progress = None,
-    ) -> Job:
+    ) -> Any:
         """A program on every lane of a batch. Nothing runs before somebody iterates over the job.
 
         Parameters
@@ -283,9 +95,12 @@ class Cluster:
             on integers, as for `Integers.apply`.
         batch
             An encrypted array, or a tuple with one for each argument. For CKKS a list with a
-            ciphertext for each lane, or a tuple of lists.
+            ciphertext for each lane, or a tuple of lists. An iterator gives batches of this kind.
         chunk
-            Lanes of a chunk: about five seconds of a core, or one lane of CKKS.
+            Lanes of a chunk: about five seconds of a core, or one lane of CKKS. A batch of an
+            iterator is a chunk.
+        ahead
+            For an iterator: the most batches that wait in memory, by default four for each worker.
         verify
             The share of the chunks that a second worker computes too.
         quorum
@@ -300,8 +115,8 @@ class Cluster:
 
         Returns
         -------
-        Job
-            Iterate over it.
+        Job or Stream
+            Iterate over it. For an iterator it is a `Stream`, with results for each batch.
 
         Raises
         ------
@@ -323,13 +138,39 @@ class Cluster:
         if share > 0 and not self._shared and self._choice["workers"] < 2:
             remedy = "give the cluster more workers"
             raise BadInput("map", "two workers, of which one checks the other", "one", remedy)
+        if isinstance(batch, Iterator):
+            if folder is not None or chunk != "auto":
+                remedy = "leave folder and chunk out: every batch is a chunk"
+                raise BadInput("map", "an iterator of batches alone", "more", remedy)
+            most = _cluster_stream.ahead_of(ahead, self._choice["workers"])
+
+            def prepare(each: Any) -> _cluster_stream.Item:
+                return _cluster_stream.Item(*_cluster_batch.prepared(server, program, each))
+
+            def begin(prepared: Any, lanes: int, step: Progress) -> Job:
+                return self._begin(server, prepared, (lanes, share), None, retries, step)
+
+            return Stream(batch, prepare, begin, most, progress)
         lanes = None if chunk == "auto" else _values.count("map", "chunk", chunk)
-        recorded, inputs, said = _cluster_batch.prepared(server, program, batch)
+        prepared = _cluster_batch.prepared(server, program, batch)
+        return self._begin(server, prepared, (lanes, share), folder, retries, progress)
+
+    def _begin(
+        self,
+        server: Any,
+        prepared: tuple[Program, list[Any], dict[str, Any]],
+        division: tuple[int | None, float],
+        folder: str | os.PathLike[str] | None,
+        retries: int,
+        progress: Progress,
+    ) -> Job:
+        """A job of a batch."""
+        (recorded, inputs, said), (lanes, share) = prepared, division
         if self._service is not None:
             if folder is not None:
                 remedy = "leave folder out: the service keeps the job"
                 raise BadInput("map", "a job without a folder", "a folder", remedy)
-            return self._sent(server, (recorded, inputs, said), (lanes, share), progress)
+            return self._sent(server, prepared, division, progress)
         if folder is None and self._shared:
             folder = os.path.join(self._where, f"job-{os.urandom(8).hex()}")
         keep = tempfile.mkdtemp(prefix="becalm-") if folder is None else None
@@ -338,7 +179,7 @@ class Cluster:
         )
         beside = os.path.dirname(os.path.abspath(place))
         with tempfile.TemporaryDirectory(prefix=".becalm-", dir=beside) as files:
-            keys, paths = _saved(files, server, inputs)
+            keys, paths = _cluster_batch.saved(files, server, inputs)
             made = recorded.to_bytes()
             native = _native.Job.make(place, made, keys, paths, lanes, share, True)
         pathlib.Path(place, SAID).write_text(json.dumps(said), encoding="utf-8")
@@ -353,7 +194,7 @@ class Cluster:
         (recorded, inputs, said), (lanes, share) = prepared, division
         assert self._service is not None
         with tempfile.TemporaryDirectory(prefix="becalm-") as files:
-            keys, paths = _saved(files, server, inputs)
+            keys, paths = _cluster_batch.saved(files, server, inputs)
             made, note = recorded.to_bytes(), json.dumps(said)
             service = self._service
             native = _native.RemoteJob.make(service, made, keys, paths, lanes, share, note)
@@ -547,17 +388,3 @@ def cluster(
             None if authorities is None else _values.path("cluster", authorities),
         )
     return Cluster(name, choice, service)
-
-
-def _saved(folder: str, server: Any, inputs: list[Any]) -> tuple[str, list[str]]:
-    """Files of the keys and of the inputs."""
-    paths = [os.path.join(folder, str(i)) for i in range(len(inputs))]
-    for x, path in zip(inputs, paths, strict=True):
-        x.save(path)
-    keys = os.path.join(folder, "keys")
-    server.save(keys)
-    return keys, paths
-
-
-def _mark(files: list[bytes]) -> bytes:
-    return hashlib.sha256(b"".join(files)).digest()

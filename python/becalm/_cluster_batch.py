@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -111,3 +112,13 @@ def reader(said: dict[str, Any], scheme: str, server: Any) -> Reader:
         return found[0] if len(found) == 1 else tuple(found)
 
     return arrays
+
+
+def saved(folder: str, server: Any, inputs: list[Any]) -> tuple[str, list[str]]:
+    """Files of the keys and of the inputs."""
+    paths = [os.path.join(folder, str(i)) for i in range(len(inputs))]
+    for x, path in zip(inputs, paths, strict=True):
+        x.save(path)
+    keys = os.path.join(folder, "keys")
+    server.save(keys)
+    return keys, paths

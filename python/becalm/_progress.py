@@ -14,7 +14,7 @@ import numpy as np
 from becalm.errors import BadInput
 
 #: `None`: a bar if people are watching; `True`: a bar; `False`: none; or a function of steps done
-#: and steps in all, which stops the work by returning `False` or raising.
+#: and steps in all, 0 if nobody knows, which stops the work by returning `False` or raising.
 Progress = bool | Callable[[int, int], object] | None
 
 WIDTH = 32
@@ -43,6 +43,8 @@ class Bar:
         share = done / max(total, 1)
         full = int(share * WIDTH)
         line = f"{self.label} [{'#' * full}{'.' * (WIDTH - full)}] {share:4.0%}{self.left(share)}"
+        if total <= 0:
+            line = f"{self.label} {done} done{self.spent(now)}"
         say(f"\r{line:<{self.drawn}}", end="")
         self.drawn = len(line)
 
@@ -51,6 +53,10 @@ class Bar:
         if share <= 0.02:
             return ""
         return f"  {(time.monotonic() - self.began) * (1 - share) / share:.0f} s left"
+
+    def spent(self, now: float) -> str:
+        """The seconds since the beginning, where nobody knows the end."""
+        return f"  {now - self.began:.0f} s"
 
     def end(self, whole: bool) -> None:
         """Leaves the line empty."""
@@ -70,6 +76,8 @@ class NotebookBar(Bar):
         self.next = now + 0.2
         share = done / max(total, 1)
         bar = f'<progress value="{share:.3f}" max="1"></progress> {share:.0%}{self.left(share)}'
+        if total <= 0:
+            bar = f"<progress></progress> {done} done{self.spent(now)}"
         self._show(f"{self.label} {bar}")
 
     def end(self, whole: bool) -> None:

@@ -7,7 +7,7 @@ use crate::report::{self, counted, duration, facts};
 use crate::signals::unless_stopped;
 use anyhow::{Result, bail};
 use becalm::cipher::{EvaluationKey, Lwe, SlotKey};
-use becalm::job::{Event, Job, Parts, Status, Worker};
+use becalm::job::{Event, Parts, Status, Worker};
 use clap::Subcommand;
 use serde_json::json;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ enum Verb {
 
 #[derive(clap::Args)]
 struct MakeArgs {
-    /// The folder, which must not exist.
+    /// The folder, which must not exist, or an address in an object store, such as s3://bucket/job.
     job: PathBuf,
     /// The evaluation key; for a program of CKKS the evaluation keys of a server.
     #[arg(long, default_value = "evaluation.becalm")]
@@ -79,7 +79,7 @@ struct Machine {
 
 #[derive(clap::Args)]
 struct WorkArgs {
-    /// The folder.
+    /// The folder, or the address in an object store.
     job: PathBuf,
     #[command(flatten)]
     machine: Machine,
@@ -104,7 +104,7 @@ struct WorkArgs {
 
 #[derive(clap::Args)]
 struct StatusArgs {
-    /// The folder.
+    /// The folder, or the address in an object store.
     job: PathBuf,
     /// Report as JSON.
     #[arg(long)]
@@ -113,7 +113,7 @@ struct StatusArgs {
 
 #[derive(clap::Args)]
 struct CollectArgs {
-    /// The folder.
+    /// The folder, or the address in an object store.
     job: PathBuf,
     /// Where the results go, one file for each output; for several lanes of CKKS those of the first lane come first.
     #[arg(short, long, required = true)]
@@ -129,7 +129,7 @@ struct CollectArgs {
 
 #[derive(clap::Args)]
 struct VerifyArgs {
-    /// The folder.
+    /// The folder, or the address in an object store.
     job: PathBuf,
     /// The share of the finished chunks, drawn at random; at least one is computed.
     #[arg(long, default_value_t = 0.01, value_parser = report::positive)]
@@ -180,21 +180,26 @@ fn make(args: &MakeArgs) -> Result<()> {
         verify: args.verify,
         trust: args.trust.trust(),
     };
-    let job = parts.make(&args.job)?;
+    let job = becalm_serve::make_at(&parts, &args.job)?;
+    let price = job.price(args.trust.trust())?;
     let equal = if job.exact() { "everywhere" } else { "on one class of machine" };
     if args.json {
         return report::json(&json!({
             "job": args.job, "set": job.set(), "lanes": job.lanes(), "chunk": job.chunk(),
-            "chunks": job.chunks(), "results": job.results(), "results_equal": equal,
+            "chunks": job.chunks(), "results": job.results(), "results_equal": equal, "price": price,
         }));
     }
-    report::print(&facts(&[
+    let mut rows = vec![
         ("job", args.job.display().to_string()),
         ("parameter set", job.set().to_string()),
         ("lanes", job.lanes().to_string()),
         ("chunks", format!("{} of {}", job.chunks(), counted(job.chunk(), "lane"))),
-        ("results equal", equal.to_string()),
-    ]))
+    ];
+    rows.extend(
+        price.map(|price| ("work", format!("about {} of a core", duration(price.seconds)))),
+    );
+    rows.push(("results equal", equal.to_string()));
+    report::print(&facts(&rows))
 }
 
 /// The name of the machine, where the system tells, and the number of the process.
@@ -225,7 +230,7 @@ fn told(event: &Event) -> Option<String> {
 }
 
 fn work(args: &WorkArgs) -> Result<()> {
-    let job = Job::open(&args.job)?;
+    let job = becalm_serve::open_at(&args.job)?;
     let machine = job.machine(&args.machine.backend, args.machine.threads)?;
     let worker = Worker {
         lease: Duration::from_secs_f64(args.lease),
@@ -275,7 +280,7 @@ fn work(args: &WorkArgs) -> Result<()> {
 }
 
 fn status(args: &StatusArgs) -> Result<()> {
-    let status = Job::open(&args.job)?.status()?;
+    let status = becalm_serve::open_at(&args.job)?.status()?;
     if args.json {
         return report::json(&status);
     }
@@ -306,6 +311,11 @@ fn status(args: &StatusArgs) -> Result<()> {
     // Records have milliseconds.
     let each = |s: f64| if s < 1e-3 { "less than 1 ms".to_string() } else { duration(s) };
     rows.extend(status.seconds_per_chunk.map(|s| ("a chunk takes", each(s))));
+    rows.extend(
+        status
+            .seconds_per_chunk
+            .map(|s| ("all chunks", format!("{} of a worker", duration(s * *chunks as f64)))),
+    );
     rows.extend(status.lanes_per_second.map(|r| ("rate", format!("{r:.1} lanes a second"))));
     rows.extend(status.seconds_left.map(|s| ("time left", duration(s))));
     rows.extend(status.workers.iter().map(|(name, n)| ("worker", format!("{name}: {n} done"))));
@@ -314,7 +324,7 @@ fn status(args: &StatusArgs) -> Result<()> {
 }
 
 fn collect(args: &CollectArgs) -> Result<()> {
-    let job = Job::open(&args.job)?;
+    let job = becalm_serve::open_at(&args.job)?;
     args.out.iter().try_for_each(|path| crate::files::require_place(path, args.force))?;
     job.collect(&args.out, args.force.allowed(), args.trust.trust())?;
     if args.json {
@@ -325,7 +335,7 @@ fn collect(args: &CollectArgs) -> Result<()> {
 }
 
 fn verify(args: &VerifyArgs) -> Result<()> {
-    let job = Job::open(&args.job)?;
+    let job = becalm_serve::open_at(&args.job)?;
     let machine = job.machine(&args.machine.backend, args.machine.threads)?;
     let found = job.verify(
         machine.as_ref(),

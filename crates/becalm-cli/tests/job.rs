@@ -40,6 +40,11 @@ fn prepared(name: &str, lanes: usize, chunk: usize) -> Folder {
         "job make job x.becalm --table {TABLE} --chunk {chunk} --allow-insecure --json"
     ));
     assert_eq!(made["chunks"], lanes.div_ceil(chunk));
+    // An estimate for all lanes, before anything runs.
+    let price = &made["price"];
+    assert_eq!(price["measured"], false);
+    let lane = price["seconds"].as_f64().unwrap() / lanes as f64;
+    assert!(lane > 1e-7 && lane < 1e-2, "{lane} s for a lane of a toy set");
     f
 }
 
@@ -65,7 +70,8 @@ fn two_workers_equal_one() {
         (&status["done"], &status["left"], &status["claimed"]),
         (&15.into(), &0.into(), &0.into())
     );
-    assert!(f.succeed("job status job").contains("15 of 15 chunks"));
+    let said = f.succeed("job status job");
+    assert!(said.contains("15 of 15 chunks") && said.contains("all chunks"), "{said}");
     let checked = f.json("job verify job --share 0.3 --allow-insecure --json");
     assert_eq!(checked["equal"], 5);
     // A later worker has nothing to do, and says so.

@@ -209,3 +209,9 @@ impl JobRunner {
         Ok(bytes(py, made?))
     }
 }
+
+/// Seconds of a core for a program, in its file, on so many lanes; none for one of CKKS.
+#[pyfunction]
+pub fn job_seconds(py: Python<'_>, program: Vec<u8>, lanes: usize) -> PyResult<Option<f64>> {
+    detached(py, || job::expected_seconds(&program, lanes, trust(true, None)))
+}

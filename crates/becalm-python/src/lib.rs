@@ -72,7 +72,7 @@ mod _native {
         load_integers, record_aes_ctr, record_aes_ecb, save_bits, save_integers, trivial_integers,
     };
     #[pymodule_export]
-    use crate::job::{Job, JobLoan, JobRunner};
+    use crate::job::{Job, JobLoan, JobRunner, job_seconds};
     #[pymodule_export]
     use crate::keys::{
         CkksNeeds, EvaluationKey, SecretKey, SlotKey, available_memory, ckks_keys_of_file,

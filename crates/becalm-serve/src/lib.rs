@@ -56,9 +56,14 @@ mod answer;
 mod board;
 mod client;
 mod handle;
+#[cfg(feature = "store")]
+mod http;
 mod limits;
 mod metrics;
+#[cfg(feature = "store")]
+mod objects;
 mod pages;
+mod place;
 mod remote;
 mod request;
 mod routes;
@@ -73,6 +78,7 @@ mod work;
 pub use client::Client;
 pub use limits::Limits;
 pub use pages::Page;
+pub use place::{make_at, open_at};
 pub use remote::RemoteJob;
 pub use request::Request;
 pub use routes::openapi;

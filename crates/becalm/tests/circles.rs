@@ -163,7 +163,15 @@ const EXTENDED: &[(&str, &[&str])] = &[
     ),
     (
         "job::folder::Job",
-        &["job::check", "job::collect", "job::look", "job::queue", "job::verify", "job::work"],
+        &[
+            "job::check",
+            "job::collect",
+            "job::look",
+            "job::price",
+            "job::queue",
+            "job::verify",
+            "job::work",
+        ],
     ),
     ("params::ckks::CkksParams", &["params::lookup"]),
     ("program::graph::Graph", &["program::pace"]),

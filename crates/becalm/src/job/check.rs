@@ -1,9 +1,9 @@
 //! Checks: results of a second worker, compared with those of the first. Workers that are alone with their results are left out.
 
 use super::digest::Digest;
-use super::disk;
-use super::folder::{DONE, Job, chunk_name};
+use super::folder::{Job, chunk_name};
 use super::manifest::{Done, LeftOut, sealed};
+use super::place::RECORD;
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,6 +13,10 @@ const DIFFERS: &str = "-differs";
 /// How names of files tell a worker.
 pub(super) fn voter(worker: &str) -> String {
     Digest::of(worker.as_bytes()).to_string()[..16].to_string()
+}
+
+fn note_on(worker: &str) -> String {
+    format!("left-out/{}", voter(worker))
 }
 
 /// The checks of a job, from the names of their records.
@@ -51,13 +55,13 @@ impl Job {
     }
 
     /// Whether a worker returned wrong results.
-    pub(super) fn left_out(&self, worker: &str) -> bool {
-        self.folder.join("left-out").join(voter(worker)).exists()
+    pub(super) fn left_out(&self, worker: &str) -> Result<bool> {
+        self.place.exists(&note_on(worker))
     }
 
     /// Refuses a worker that returned wrong results.
     pub(super) fn require_honest(&self, worker: &str) -> Result<()> {
-        if !self.left_out(worker) {
+        if !self.left_out(worker)? {
             return Ok(());
         }
         let got = format!("{worker}, which returned wrong results of this job");
@@ -70,8 +74,9 @@ impl Job {
     /// # Errors
     /// [`Error::Io`] for a folder that cannot be read.
     pub fn is_settled(&self, chunk: usize) -> Result<bool> {
-        if !self.is_done(chunk) || self.manifest.checks < self.chunks() {
-            return Ok(self.is_done(chunk));
+        let done = self.is_done(chunk)?;
+        if !done || self.manifest.checks < self.chunks() {
+            return Ok(done);
         }
         let checks = self.checks()?;
         Ok(checks.has(chunk) && !checks.disputed().contains(&chunk))
@@ -81,8 +86,8 @@ impl Job {
     pub(super) fn vote(&self, there: &Done, vote: &Done) -> Result<bool> {
         let differs = there.results != vote.results;
         let end = if differs { DIFFERS } else { "" };
-        let name = format!("{}-{}{end}", chunk_name(vote.chunk), voter(&vote.worker));
-        disk::place(&self.folder.join("checks").join(name), &sealed(vote)?)?;
+        let name = format!("checks/{}-{}{end}", chunk_name(vote.chunk), voter(&vote.worker));
+        self.place.put(&name, &sealed(vote)?)?;
         self.settle(vote.chunk)?;
         Ok(differs)
     }
@@ -92,9 +97,9 @@ impl Job {
         let mut votes = vec![self.done(chunk)?];
         for name in self.notes_in("checks")?.remove(&chunk).unwrap_or_default() {
             // A record that was cut counts for nothing.
-            if let Ok(vote) = self.record(&self.folder.join("checks").join(name), chunk)
+            if let Ok(vote) = self.record(&format!("checks/{name}"), chunk)
                 && vote.class == votes[0].class
-                && !self.left_out(&vote.worker)
+                && !self.left_out(&vote.worker)?
             {
                 votes.push(vote);
             }
@@ -127,15 +132,16 @@ impl Job {
     /// [`Error::Io`] for errors of the operating system.
     pub fn leave_out(&self, worker: &str, chunk: usize) -> Result<()> {
         let note = LeftOut { worker: worker.into(), chunk };
-        disk::place(&self.folder.join("left-out").join(voter(worker)), &sealed(&note)?)?;
+        self.place.put(&note_on(worker), &sealed(&note)?)?;
         let checks = self.checks()?.0;
         for name in checks.values().flatten().filter(|name| name.contains(&voter(worker))) {
             // Another worker may remove it at the same time.
-            let _ = std::fs::remove_file(self.folder.join("checks").join(name));
+            let _ = self.place.remove(&format!("checks/{name}"));
         }
-        for chunk in self.chunks_in("out")? {
-            let made = |folder: &std::path::Path| {
-                self.record(&folder.join(DONE), chunk).is_ok_and(|done| done.worker == worker)
+        for chunk in self.finished()? {
+            let made = |folder: &str| {
+                let record = self.record(&format!("{folder}/{RECORD}"), chunk);
+                record.is_ok_and(|done| done.worker == worker)
             };
             if made(&self.out(chunk)) {
                 self.set_aside(chunk, &|folder| !made(folder))?;

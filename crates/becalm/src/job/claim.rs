@@ -5,32 +5,44 @@
 //! with one chunk cost time, and never a result.
 
 use super::disk;
-use super::folder::{Job, chunk_name};
-use crate::cipher::file::write_error;
+use super::folder::Job;
+use super::place::{Held, MAX_CLAIM};
 use crate::{Error, Result};
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Seek, Write};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Bytes of a claim that are read.
-const MAX_CLAIM: u64 = 4096;
 /// The longest lease that a claim may ask others for.
 const MAX_LEASE: Duration = Duration::from_secs(24 * 3600);
 
 /// A claim of this worker; it is given back when dropped.
 pub(super) struct Claim {
-    path: PathBuf,
-    file: File,
+    held: Box<dyn Held>,
+    said: Said,
+    lease: Duration,
+}
+
+/// What a claim says.
+struct Said {
     worker: String,
     nonce: String,
-    lease: Duration,
+    milliseconds: u128,
     counter: u64,
+}
+
+impl Said {
+    /// The next bytes: as long as those before, so that no part of these stays.
+    fn next(&mut self) -> Vec<u8> {
+        let Said { worker, nonce, milliseconds, counter } = self;
+        let text = format!(
+            "{{\"nonce\":\"{nonce}\",\"lease_ms\":{milliseconds},\"counter\":\"{counter:020}\",\"worker\":\"{worker}\"}}\n"
+        );
+        *counter += 1;
+        text.into_bytes()
+    }
 }
 
 impl Claim {
@@ -41,44 +53,21 @@ impl Claim {
         worker: &str,
         lease: Duration,
     ) -> Result<Option<Claim>> {
-        let (path, nonce) = (job.claim(chunk), disk::nonce()?);
-        let refused = |e: io::Error| write_error(&path, &e);
-        let file = match OpenOptions::new().write(true).create_new(true).open(&path) {
-            Ok(file) => file,
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => return Ok(None),
-            Err(e) => return Err(refused(e)),
-        };
-        let mut claim =
-            Claim { path: path.clone(), file, worker: worker.into(), nonce, lease, counter: 0 };
-        claim.renew().map_err(refused)?;
-        disk::keep_names(&job.folder.join("claims"));
-        Ok(Some(claim))
+        let (worker, nonce, milliseconds) = (worker.into(), disk::nonce()?, lease.as_millis());
+        let mut said = Said { worker, nonce, milliseconds, counter: 0 };
+        let held = job.place.claim(&job.claim(chunk), &said.next())?;
+        Ok(held.map(|held| Claim { held, said, lease }))
     }
 
-    /// Writes the next counter. It goes to the file that was made, so a claim that was taken over stays the other worker's.
-    fn renew(&mut self) -> io::Result<()> {
-        let Claim { worker, nonce, counter, .. } = self;
-        let milliseconds = self.lease.as_millis();
-        // As long as the one before, so that no part of that one stays.
-        let text = format!(
-            "{{\"nonce\":\"{nonce}\",\"lease_ms\":{milliseconds},\"counter\":\"{counter:020}\",\"worker\":\"{worker}\"}}\n"
-        );
-        self.file.rewind()?;
-        self.file.write_all(text.as_bytes())?;
-        self.file.sync_data()?;
-        self.counter += 1;
-        Ok(())
+    /// Writes the next counter.
+    fn renew(&mut self) -> Result<()> {
+        self.held.renew(&self.said.next())
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let own = disk::read(&self.path, MAX_CLAIM)
-            .is_ok_and(|bytes| nonce_of(&bytes) == Some(&self.nonce));
-        if own {
-            // If it cannot be removed, it becomes stale.
-            let _ = fs::remove_file(&self.path);
-        }
+        self.held.release();
     }
 }
 
@@ -138,19 +127,15 @@ fn field<'a>(bytes: &'a [u8], before: &str, after: char) -> Option<&'a str> {
     Some(text.split_once(before)?.1.split_once(after)?.0)
 }
 
-fn nonce_of(bytes: &[u8]) -> Option<&str> {
-    field(bytes, "{\"nonce\":\"", '"')
-}
-
 /// The time for which a claim wants to be left alone.
 fn lease_of(bytes: &[u8]) -> Duration {
     let asked = field(bytes, "\"lease_ms\":", ',').and_then(|text| text.parse().ok());
     Duration::from_millis(asked.unwrap_or(0)).min(MAX_LEASE)
 }
 
-/// The name of the worker in a claim, for people.
-pub(super) fn worker_of(path: &Path) -> Option<String> {
-    let bytes = disk::read(path, MAX_CLAIM).ok()?;
+/// The name of the worker who has claimed a chunk, for people.
+pub(super) fn worker_of(job: &Job, chunk: usize) -> Option<String> {
+    let bytes = job.place.read(&job.claim(chunk), MAX_CLAIM).ok()??;
     let name = field(&bytes, "\"worker\":\"", '"')?;
     super::manifest::is_name(name).then(|| name.to_string())
 }
@@ -165,14 +150,15 @@ pub(super) struct Watch {
 impl Watch {
     /// Looks at a claim, and moves it away if it is stale; whether the chunk is free now.
     pub(super) fn look(&mut self, job: &Job, chunk: usize, lease: Duration) -> Result<bool> {
-        let path = job.claim(chunk);
-        let bytes = match fs::metadata(&path) {
-            Err(e) if e.kind() == ErrorKind::NotFound => {
+        let name = job.claim(chunk);
+        let bytes = match job.place.read(&name, MAX_CLAIM) {
+            Ok(None) => {
                 self.seen.remove(&chunk);
                 return Ok(true);
             }
+            Ok(Some(bytes)) => bytes,
             // A claim that cannot be read does not change either.
-            _ => disk::read(&path, MAX_CLAIM).unwrap_or_default(),
+            Err(_) => vec![],
         };
         let now = Instant::now();
         let (same, since) = self.seen.entry(chunk).or_insert_with(|| (bytes.clone(), now));
@@ -184,27 +170,8 @@ impl Watch {
             return Ok(false);
         }
         self.seen.remove(&chunk);
-        take_over(job, chunk, &bytes)
+        job.place.free(&name, &bytes)
     }
-}
-
-/// Moves a stale claim away. Another worker may have done so and made a new one since: that one is put back.
-fn take_over(job: &Job, chunk: usize, stale: &[u8]) -> Result<bool> {
-    let path = job.claim(chunk);
-    let aside = path.with_file_name(format!(".stale-{}-{}", chunk_name(chunk), disk::nonce()?));
-    match fs::rename(&path, &aside) {
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(true),
-        Err(e) => return Err(write_error(&path, &e)),
-        Ok(()) => {}
-    }
-    let moved = disk::read(&aside, MAX_CLAIM).unwrap_or_default();
-    let wrong = moved != stale;
-    if wrong {
-        // A link does not replace a claim that was made in the meantime.
-        let _ = fs::hard_link(&aside, &path);
-    }
-    let _ = fs::remove_file(&aside);
-    Ok(!wrong)
 }
 
 #[cfg(test)]
@@ -215,7 +182,10 @@ mod tests {
     fn a_claim_says_its_lease_and_worker() {
         let text =
             br#"{"nonce":"ab","lease_ms":1500,"counter":"00000000000000000001","worker":"w"}"#;
-        assert_eq!((nonce_of(text), lease_of(text)), (Some("ab"), Duration::from_millis(1500)));
-        assert_eq!((nonce_of(b""), lease_of(b"\xff{")), (None, Duration::ZERO));
+        let mut said =
+            Said { worker: "w".into(), nonce: "ab".into(), milliseconds: 1500, counter: 1 };
+        assert_eq!(said.next().strip_suffix(b"\n"), Some(&text[..]));
+        assert_eq!((lease_of(text), said.counter), (Duration::from_millis(1500), 2));
+        assert_eq!((lease_of(b""), lease_of(b"\xff{")), (Duration::ZERO, Duration::ZERO));
     }
 }

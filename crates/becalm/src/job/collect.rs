@@ -60,7 +60,8 @@ impl Job {
                     let part = |chunk| {
                         reading.set(chunk);
                         let bytes = self.result(&self.done(chunk)?, i, trust.limit)?;
-                        Lwe::from_bytes(&bytes, trust).map_err(|e| e.at(&self.out(chunk)))
+                        Lwe::from_bytes(&bytes, trust)
+                            .map_err(|e| e.at(&self.place.path(&self.out(chunk))))
                     };
                     let parts = (0..self.chunks()).map(part).collect::<Result<Vec<Lwe>>>()?;
                     let whole = Lwe::concat(&parts)?;
@@ -86,7 +87,7 @@ impl Job {
     }
 
     fn require_done(&self) -> Result<()> {
-        let done = self.chunks_in("out")?;
+        let done = self.finished()?;
         let missing: Vec<usize> =
             (0..self.chunks()).filter(|chunk| !done.contains(chunk)).collect();
         if missing.is_empty() {

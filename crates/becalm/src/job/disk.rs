@@ -1,11 +1,12 @@
-//! Files and folders of a job: written to the disk before they get their names, read within limits.
+//! A job as a folder: files are written to the disk before they get their names, and read within limits.
 
 use super::digest::Digest;
+use super::place::{Held, Local, MAX_CLAIM, Place, RECORD};
 use crate::cipher::file::write_error;
 use crate::math::random::PublicSeed;
 use crate::{Error, Result};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 /// A random number of the operating system.
@@ -31,7 +32,7 @@ fn read_error(path: &Path, e: &io::Error) -> Error {
         "job",
         wanted,
         e.to_string(),
-        "check that the folder is a whole job, and what may be read there",
+        "check that it is a whole job, and what may be read there",
     )
     .naming_file()
 }
@@ -149,5 +150,210 @@ impl Drop for Draft {
     fn drop(&mut self) {
         // Most often it was renamed and is gone. If it cannot be removed, nothing can be done.
         let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The folder of a job, which any number of processes share.
+#[derive(Debug)]
+pub(super) struct Folder(pub(super) PathBuf);
+
+impl Folder {
+    fn at(&self, name: &str) -> PathBuf {
+        match name {
+            "" => self.0.clone(),
+            name => self.0.join(name),
+        }
+    }
+
+    /// Whether something of that name is certainly not there.
+    fn lacks(&self, name: &str) -> bool {
+        fs::metadata(self.at(name)).is_err_and(|e| e.kind() == ErrorKind::NotFound)
+    }
+
+    fn moved(&self, from: &Path, to: &Path) -> Result<bool> {
+        match fs::rename(from, to) {
+            Ok(()) => Ok(true),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(write_error(from, &e)),
+        }
+    }
+
+    /// Writes a folder beside, and renames it.
+    fn place(&self, to: &Path, files: &[(String, Digest, &[u8])], record: &[u8]) -> Result<()> {
+        let draft = Draft::new(to.with_file_name(format!(".tmp-{}", nonce()?)))?;
+        for (name, _, bytes) in files {
+            write(&draft.0.join(name), bytes)?;
+        }
+        write(&draft.0.join(RECORD), record)?;
+        draft.place(to).map_err(|e| write_error(to, &e))
+    }
+}
+
+impl Place for Folder {
+    fn path(&self, name: &str) -> PathBuf {
+        self.at(name)
+    }
+
+    fn read(&self, name: &str, limit: u64) -> Result<Option<Vec<u8>>> {
+        match self.lacks(name) {
+            true => Ok(None),
+            false => read(&self.at(name), limit).map(Some),
+        }
+    }
+
+    fn content(&self, name: &str, _: Digest, limit: u64) -> Result<Option<Vec<u8>>> {
+        self.read(name, limit)
+    }
+
+    fn digest(&self, name: &str, _: Digest) -> Result<Option<Digest>> {
+        match self.lacks(name) {
+            true => Ok(None),
+            false => digest(&self.at(name)).map(Some),
+        }
+    }
+
+    fn local(&self, name: &str, _: Digest) -> Result<Local> {
+        Ok(Local::new(self.at(name)))
+    }
+
+    fn exists(&self, name: &str) -> Result<bool> {
+        Ok(self.at(name).exists())
+    }
+
+    fn names(&self, folder: &str) -> Result<Vec<String>> {
+        names(&self.at(folder))
+    }
+
+    fn put(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        place(&self.at(name), bytes)
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        match fs::remove_file(self.at(name)) {
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(write_error(&self.at(name), &e)),
+            _ => Ok(()),
+        }
+    }
+
+    fn claim(&self, name: &str, bytes: &[u8]) -> Result<Option<Box<dyn Held>>> {
+        let path = self.at(name);
+        let file = match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Ok(file) => file,
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => return Ok(None),
+            Err(e) => return Err(write_error(&path, &e)),
+        };
+        let mut held = HeldFile { path, file, bytes: vec![] };
+        if let Err(e) = held.renew(bytes) {
+            let _ = fs::remove_file(&held.path);
+            return Err(e);
+        }
+        held.path.parent().into_iter().for_each(keep_names);
+        Ok(Some(Box::new(held)))
+    }
+
+    /// The claim is moved away. Another worker may have done so and made a new one since: that one is put back.
+    fn free(&self, name: &str, seen: &[u8]) -> Result<bool> {
+        let path = self.at(name);
+        let number = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let aside = path.with_file_name(format!(".stale-{number}-{}", nonce()?));
+        if !self.moved(&path, &aside)? {
+            return Ok(true);
+        }
+        let moved = read(&aside, MAX_CLAIM).unwrap_or_default();
+        let wrong = moved != seen;
+        if wrong {
+            // A link does not replace a claim that was made in the meantime.
+            let _ = fs::hard_link(&aside, &path);
+        }
+        let _ = fs::remove_file(&aside);
+        Ok(!wrong)
+    }
+
+    fn commit(
+        &self,
+        folder: &str,
+        files: &[(String, Digest, &[u8])],
+        record: &[u8],
+    ) -> Result<bool> {
+        let to = self.at(folder);
+        match self.place(&to, files, record) {
+            Ok(()) => Ok(true),
+            Err(_) if to.is_dir() => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn committed(&self, folder: &str) -> Result<Vec<String>> {
+        names(&self.at(folder))
+    }
+
+    fn is_committed(&self, folder: &str) -> Result<bool> {
+        Ok(self.at(folder).is_dir())
+    }
+
+    fn withdraw(&self, folder: &str, good: &dyn Fn(&str) -> bool) -> Result<bool> {
+        let (parent, name) = folder.rsplit_once('/').unwrap_or(("", folder));
+        let aside = format!("{parent}/.aside-{name}-{}", nonce()?);
+        let (from, to) = (self.at(folder), self.at(&aside));
+        if !self.moved(&from, &to)? {
+            return Ok(false);
+        }
+        if good(&aside) && fs::rename(&to, &from).is_ok() {
+            return Ok(false);
+        }
+        // If it cannot be removed, it stays beside the results and is none of them.
+        let _ = fs::remove_dir_all(&to);
+        Ok(true)
+    }
+
+    fn tidy(&self, folders: &[&str]) {
+        for folder in folders {
+            for entry in fs::read_dir(self.at(folder)).into_iter().flatten().flatten() {
+                if entry.file_name().to_string_lossy().starts_with('.') {
+                    // Another worker may remove it at the same time.
+                    let _ =
+                        fs::remove_file(entry.path()).or_else(|_| fs::remove_dir_all(entry.path()));
+                }
+            }
+        }
+    }
+
+    fn draft(&self) -> Result<PathBuf> {
+        if self.0.symlink_metadata().is_ok() {
+            let got = format!("{}, which exists", self.0.display());
+            return Err(Error::io("job", "a new folder", got, "choose another name"));
+        }
+        let beside = self.0.with_file_name(format!(".becalm-job-{}.tmp", nonce()?));
+        make_folder(&beside)?;
+        Ok(beside)
+    }
+
+    fn take(&self, folder: &Path, _: &[(String, Digest)]) -> Result<()> {
+        Draft(folder.to_path_buf()).place(&self.0).map_err(|e| write_error(&self.0, &e))
+    }
+}
+
+/// The file of a claim. It stays open, so what is written goes to the file that was made, and one that was taken over stays the other
+/// worker's.
+struct HeldFile {
+    path: PathBuf,
+    file: File,
+    bytes: Vec<u8>,
+}
+
+impl Held for HeldFile {
+    fn renew(&mut self, bytes: &[u8]) -> Result<()> {
+        let written = self.file.rewind().and_then(|()| self.file.write_all(bytes));
+        let kept = written.and_then(|()| self.file.sync_data());
+        kept.map_err(|e| write_error(&self.path, &e))?;
+        self.bytes = bytes.to_vec();
+        Ok(())
+    }
+
+    fn release(&mut self) {
+        if read(&self.path, self.bytes.len() as u64).is_ok_and(|bytes| bytes == self.bytes) {
+            // If it cannot be removed, it becomes stale.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }

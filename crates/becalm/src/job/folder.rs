@@ -1,8 +1,9 @@
 //! The folder of a job: its names, which are made here and never read from a file, and its records.
 
 use super::digest::Digest;
-use super::disk;
+use super::disk::{self, Folder};
 use super::manifest::{Done, Manifest, Scheme, is_name, unsealed};
+use super::place::{self, Local, Place, RECORD};
 use crate::backend::{Backend, Ckks, Cpu, by_name, for_params};
 use crate::params::CkksParams;
 use crate::{Error, Result};
@@ -13,10 +14,11 @@ use std::sync::Arc;
 /// Bytes of the longest record of a finished chunk.
 const MAX_DONE: u64 = 64 << 20;
 
-/// A job: a folder that any number of workers share, on one machine or on several. See the [module](super).
+/// A job: a folder that any number of workers share, on one machine or on several, or another [`Place`]. See the [module](super).
 #[derive(Debug, Clone)]
 pub struct Job {
-    pub(super) folder: PathBuf,
+    folder: PathBuf,
+    pub(super) place: Arc<dyn Place>,
     pub(super) manifest: Arc<Manifest>,
 }
 
@@ -34,9 +36,7 @@ pub(super) fn keys_name(digest: Digest) -> String {
     format!("keys-{digest}.becalm")
 }
 
-pub(super) const MANIFEST: &str = "job.json";
 pub(super) const PROGRAM: &str = "program.becalm";
-pub(super) const DONE: &str = "done.json";
 
 impl Job {
     /// Opens the folder of a job.
@@ -44,12 +44,23 @@ impl Job {
     /// # Errors
     /// [`Error::Io`] for a folder that is not there; [`Error::BadFile`] for a damaged manifest.
     pub fn open(folder: impl AsRef<Path>) -> Result<Job> {
-        let folder = folder.as_ref().to_path_buf();
-        let manifest = Arc::new(Manifest::read(&folder.join(MANIFEST))?);
-        Ok(Job { folder, manifest })
+        Job::open_at(Arc::new(Folder(folder.as_ref().to_path_buf())))
     }
 
-    /// The folder.
+    /// Opens the job in a place.
+    ///
+    /// # Errors
+    /// As [`Job::open`].
+    pub fn open_at(place: Arc<dyn Place>) -> Result<Job> {
+        let manifest = Manifest::read(place.as_ref())?;
+        Ok(Job::new(place, manifest))
+    }
+
+    pub(super) fn new(place: Arc<dyn Place>, manifest: Manifest) -> Job {
+        Job { folder: place.path(""), place, manifest: Arc::new(manifest) }
+    }
+
+    /// The folder, or the address of another place.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -101,20 +112,30 @@ impl Job {
         }
     }
 
-    pub(super) fn out(&self, chunk: usize) -> PathBuf {
-        self.folder.join("out").join(chunk_name(chunk))
+    pub(super) fn out(&self, chunk: usize) -> String {
+        format!("out/{}", chunk_name(chunk))
     }
 
-    pub(super) fn claim(&self, chunk: usize) -> PathBuf {
-        self.folder.join("claims").join(chunk_name(chunk))
+    pub(super) fn claim(&self, chunk: usize) -> String {
+        format!("claims/{}", chunk_name(chunk))
     }
 
-    pub(super) fn input(&self, chunk: usize, index: usize) -> PathBuf {
-        self.folder.join("in").join(chunk_name(chunk)).join(file_name(index))
+    pub(super) fn is_done(&self, chunk: usize) -> Result<bool> {
+        self.place.is_committed(&self.out(chunk))
     }
 
-    pub(super) fn is_done(&self, chunk: usize) -> bool {
-        self.out(chunk).is_dir()
+    /// Chunks with results.
+    pub(super) fn finished(&self) -> Result<BTreeSet<usize>> {
+        Ok(self.numbered(&self.place.committed("out")?))
+    }
+
+    /// Chunks with a claim.
+    pub(super) fn claimed(&self) -> Result<BTreeSet<usize>> {
+        Ok(self.numbered(&self.place.names("claims")?))
+    }
+
+    fn numbered(&self, names: &[String]) -> BTreeSet<usize> {
+        names.iter().filter_map(|name| self.chunk_of(name)).collect()
     }
 
     /// The chunk of a name.
@@ -123,16 +144,10 @@ impl Job {
         (chunk_name(chunk) == name).then_some(chunk)
     }
 
-    /// The chunks with an entry in a folder of the job.
-    pub(super) fn chunks_in(&self, name: &str) -> Result<BTreeSet<usize>> {
-        let names = disk::names(&self.folder.join(name))?;
-        Ok(names.iter().filter_map(|name| self.chunk_of(name)).collect())
-    }
-
     /// The notes on chunks in a folder of the job: each chunk has any number, of which the names begin with its own.
     pub(super) fn notes_in(&self, name: &str) -> Result<BTreeMap<usize, Vec<String>>> {
         let mut notes = BTreeMap::<usize, Vec<String>>::new();
-        for name in disk::names(&self.folder.join(name))? {
+        for name in self.place.names(name)? {
             if let Some(chunk) = name.split_once('-').and_then(|(chunk, _)| self.chunk_of(chunk)) {
                 notes.entry(chunk).or_default().push(name);
             }
@@ -145,44 +160,61 @@ impl Job {
         let notes = self.notes_in(folder).ok().and_then(|mut notes| notes.remove(&chunk));
         for name in notes.unwrap_or_default() {
             // Another worker may remove it at the same time.
-            let _ = std::fs::remove_file(self.folder.join(folder).join(name));
+            let _ = self.place.remove(&format!("{folder}/{name}"));
         }
     }
 
     /// The record of a finished chunk.
     pub(super) fn done(&self, chunk: usize) -> Result<Done> {
-        self.record(&self.out(chunk).join(DONE), chunk)
+        self.record(&format!("{}/{RECORD}", self.out(chunk)), chunk)
     }
 
     /// A record of the results of a chunk: of the worker that made them, or of one that checked them.
-    pub(super) fn record(&self, path: &Path, chunk: usize) -> Result<Done> {
+    pub(super) fn record(&self, name: &str, chunk: usize) -> Result<Done> {
         let refused = |e: Error| match e {
             Error::BadFile(d) => Error::bad_file("job", d.wanted, d.got, again(chunk)),
             Error::Io(d) => Error::io("job", d.wanted, d.got, again(chunk)),
             other => other,
         };
-        let done: Done = unsealed(path, MAX_DONE).map_err(refused)?;
+        let done: Done = unsealed(self.place.as_ref(), name, MAX_DONE).map_err(refused)?;
         let files = self.manifest.files_of(chunk, self.results());
         let fits = (done.job, done.chunk, done.results.len()) == (self.manifest.job, chunk, files);
         if !fits || !is_name(&done.worker) || !is_name(&done.class) {
             let wanted = format!("the record of chunk {chunk} of this job");
-            return Err(Error::bad_file("job", wanted, "that of another", again(chunk)).at(path));
+            let error = Error::bad_file("job", wanted, "that of another", again(chunk));
+            return Err(error.at(&self.place.path(name)));
         }
         Ok(done)
     }
 
     /// A result of a finished chunk, which must have its digest.
     pub(super) fn result(&self, done: &Done, index: usize, limit: u64) -> Result<Vec<u8>> {
-        let path = self.out(done.chunk).join(file_name(index));
+        let name = format!("{}/{}", self.out(done.chunk), file_name(index));
         let again = again(done.chunk);
-        let bytes = disk::read(&path, limit);
-        let bytes = bytes.map_err(|e| {
-            Error::io("job", e.detail().wanted.clone(), e.detail().got.clone(), &again)
-        })?;
-        if done.results.get(index) != Some(&Digest::of(&bytes)) {
-            return Err(altered(&path, &again));
+        let bytes = self.content(&name, done.results.get(index), limit, &again);
+        bytes.map_err(|e| match e {
+            Error::BadFile(d) => Error::bad_file("job", d.wanted, d.got, &again),
+            other => {
+                Error::io("job", other.detail().wanted.clone(), other.detail().got.clone(), &again)
+            }
+        })
+    }
+
+    /// A file of inputs or results, which must have its digest.
+    fn content(
+        &self,
+        name: &str,
+        digest: Option<&Digest>,
+        limit: u64,
+        remedy: &str,
+    ) -> Result<Vec<u8>> {
+        let place = self.place.as_ref();
+        let digest = *digest.ok_or_else(|| altered(&place.path(name), remedy))?;
+        let bytes = place::found(place, name, place.content(name, digest, limit))?;
+        match Digest::of(&bytes) == digest {
+            true => Ok(bytes),
+            false => Err(altered(&place.path(name), remedy)),
         }
-        Ok(bytes)
     }
 
     /// The inputs of a chunk, which must have their digests.
@@ -191,7 +223,11 @@ impl Job {
     /// [`Error::BadFile`] and [`Error::Io`] naming a file that is damaged or cannot be read.
     pub fn inputs(&self, chunk: usize, limit: u64) -> Result<Vec<Vec<u8>>> {
         let files = self.manifest.inputs.get(chunk).map_or(0, Vec::len);
-        (0..files).map(|i| self.checked_input(chunk, i, limit)).collect()
+        let read = |i: usize| {
+            let name = format!("in/{}/{}", chunk_name(chunk), file_name(i));
+            self.content(&name, self.manifest.inputs[chunk].get(i), limit, MADE_AGAIN)
+        };
+        (0..files).map(read).collect()
     }
 
     /// The results of a finished chunk; none while it has none. Damaged ones are moved away, so that a worker computes them again.
@@ -199,7 +235,7 @@ impl Job {
     /// # Errors
     /// [`Error::Io`] for a file that cannot be read.
     pub fn results_of(&self, chunk: usize, limit: u64) -> Result<Option<Vec<Vec<u8>>>> {
-        if !self.is_done(chunk) {
+        if !self.is_done(chunk)? {
             return Ok(None);
         }
         let read = self.done(chunk).and_then(|done| {
@@ -207,28 +243,18 @@ impl Job {
         });
         match read {
             Ok(results) => Ok(Some(results)),
-            Err(_) if self.mend(chunk)? || !self.is_done(chunk) => Ok(None),
+            Err(_) if self.mend(chunk)? || !self.is_done(chunk)? => Ok(None),
             Err(e) => Err(e),
         }
     }
 
-    /// An input of a chunk, which must have its digest.
-    fn checked_input(&self, chunk: usize, index: usize, limit: u64) -> Result<Vec<u8>> {
-        let path = self.input(chunk, index);
-        let bytes = disk::read(&path, limit)?;
-        if self.manifest.inputs[chunk].get(index) != Some(&Digest::of(&bytes)) {
-            return Err(altered(&path, MADE_AGAIN));
+    /// A file of any size, which must have a digest.
+    pub(super) fn checked(&self, name: &str, wanted: Digest) -> Result<Local> {
+        let local = self.place.local(name, wanted)?;
+        match disk::digest(&local)? == wanted {
+            true => Ok(local),
+            false => Err(altered(&self.place.path(name), MADE_AGAIN)),
         }
-        Ok(bytes)
-    }
-
-    /// A file of any size in the folder, which must have a digest.
-    pub(super) fn checked(&self, name: &str, wanted: Digest) -> Result<PathBuf> {
-        let path = self.folder.join(name);
-        if disk::digest(&path)? != wanted {
-            return Err(altered(&path, MADE_AGAIN));
-        }
-        Ok(path)
     }
 }
 

@@ -1,7 +1,6 @@
 //! The state of a job, from its folder alone.
 
 use super::claim::worker_of;
-use super::disk;
 use super::folder::Job;
 use super::manifest::{Failed, LeftOut, unsealed};
 use crate::Result;
@@ -74,8 +73,8 @@ impl Job {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) for a folder that cannot be read.
     pub fn status(&self) -> Result<Status> {
-        let mut done = self.chunks_in("out")?;
-        let claimed = self.chunks_in("claims")?;
+        let mut done = self.finished()?;
+        let claimed = self.claimed()?;
         let (mut damaged, mut workers, mut seconds) = (vec![], BTreeMap::new(), 0.0);
         for chunk in &done {
             match self.done(*chunk) {
@@ -95,7 +94,7 @@ impl Job {
         // A chunk of less than a millisecond would have an infinite rate.
         let rate = each.filter(|_| !open.is_empty()).map(|s| open.len() as f64 / s.max(1e-3));
         let missing = self.chunks() - done.len();
-        let name = |chunk: &usize| (*chunk, worker_of(&self.claim(*chunk)).unwrap_or_default());
+        let name = |chunk: &usize| (*chunk, worker_of(self, *chunk).unwrap_or_default());
         Ok(Status {
             chunks: self.chunks(),
             done: done.len(),
@@ -122,7 +121,7 @@ impl Job {
     /// As [`Job::status`].
     pub fn status_of_stopped(&self, failure: &Failure) -> Result<Status> {
         let mut status = self.status()?;
-        let done = self.chunks_in("out")?;
+        let done = self.finished()?;
         let free = |chunk: &usize| !done.contains(chunk) && !status.claims.contains_key(chunk);
         let left: Vec<usize> = (0..self.chunks()).filter(free).collect();
         for chunk in left {
@@ -136,7 +135,7 @@ impl Job {
         for (chunk, names) in self.notes_in("faults")? {
             let last = names.last().filter(|_| !done.contains(&chunk));
             let Some(last) = last else { continue };
-            let note = unsealed(&self.folder.join("faults").join(last), MAX_NOTE);
+            let note = unsealed(self.place.as_ref(), &format!("faults/{last}"), MAX_NOTE);
             let (worker, error) = match note {
                 Ok(Failed { worker, error, .. }) => (worker, error),
                 Err(e) => (String::new(), e.to_string()),
@@ -147,10 +146,10 @@ impl Job {
     }
 
     fn named_as_wrong(&self) -> Result<BTreeMap<String, usize>> {
-        let folder = self.folder.join("left-out");
-        let names = disk::names(&folder)?.into_iter().filter(|name| !name.starts_with('.'));
+        let names = self.place.names("left-out")?.into_iter().filter(|name| !name.starts_with('.'));
         let read = |name: String| {
-            unsealed(&folder.join(&name), MAX_NOTE).unwrap_or(LeftOut { worker: name, chunk: 0 })
+            let note = unsealed(self.place.as_ref(), &format!("left-out/{name}"), MAX_NOTE);
+            note.unwrap_or(LeftOut { worker: name, chunk: 0 })
         };
         Ok(names.map(read).map(|note| (note.worker, note.chunk)).collect())
     }

@@ -1,23 +1,25 @@
 //! Makes the folder of a job: checks that program, keys and inputs go together, and divides the inputs into chunks.
 
 use super::digest::Digest;
-use super::disk::{self, Draft};
-use super::folder::{Job, MANIFEST, PROGRAM, chunk_name, file_name, keys_name};
+use super::disk::{self, Draft, Folder};
+use super::folder::{Job, PROGRAM, chunk_name, file_name, keys_name};
 use super::manifest::{MAX_FILES, MAX_MANIFEST, Manifest, Scheme, sealed};
+use super::place::{MANIFEST, Place};
+use super::price::lane_seconds;
 use crate::backend::require_fit;
 use crate::cipher::file::{Kind, Trust, kind_of, kind_of_head, write_error};
 use crate::cipher::{Ciphertext, EvaluationKey, Lwe, SlotKey};
 use crate::ckks::Context;
 use crate::math::modulus::Modulus;
 use crate::program::rlwe::{CkksOp, CkksProgram};
-use crate::program::{Program, Walk};
+use crate::program::{Cost, Program, Walk};
 use crate::{Error, Result};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Multiply-adds of a chunk where the caller does not say: about five seconds of a core.
-const CHUNK_COST: f64 = 2e10;
+/// Seconds of a core for a chunk where the caller does not say.
+const CHUNK: f64 = 5.0;
 /// Equal instructions that a chunk should have at once, so that threads are busy.
 const WIDTH: usize = 64;
 
@@ -87,14 +89,16 @@ impl Parts {
     /// the errors of their readers; as [`Evaluator::run`](crate::backend::Evaluator::run) before it computes; [`Error::Io`] for a folder
     /// that exists, and errors of the operating system.
     pub fn make(&self, folder: impl AsRef<Path>) -> Result<Job> {
-        let folder = folder.as_ref();
-        if folder.symlink_metadata().is_ok() {
-            let got = format!("{}, which exists", folder.display());
-            return Err(Error::io("job", "a new folder", got, "choose another name"));
-        }
+        self.make_at(Arc::new(Folder(folder.as_ref().to_path_buf())))
+    }
+
+    /// Makes the job in a place, which takes it once it is whole.
+    ///
+    /// # Errors
+    /// As [`Parts::make`].
+    pub fn make_at(&self, place: Arc<dyn Place>) -> Result<Job> {
         let (scheme, set) = self.kinds()?;
-        let beside = folder.with_file_name(format!(".becalm-job-{}.tmp", disk::nonce()?));
-        let draft = Draft::new(beside)?;
+        let draft = Draft(place.draft()?);
         ["in", "claims", "out", "checks", "faults", "left-out"]
             .iter()
             .try_for_each(|name| disk::make_folder(&draft.0.join(name)))?;
@@ -110,8 +114,8 @@ impl Parts {
             return Err(too_many(manifest.inputs.len()));
         }
         disk::write(&draft.0.join(MANIFEST), &text)?;
-        draft.place(folder).map_err(|e| write_error(folder, &e))?;
-        Ok(Job { folder: folder.to_path_buf(), manifest: Arc::new(manifest) })
+        place.take(&draft.0, &files_of(&manifest))?;
+        Ok(Job::new(place, manifest))
     }
 
     /// The scheme and the set, once every file is of its kind.
@@ -254,6 +258,17 @@ impl Parts {
     }
 }
 
+/// The files of a job beside its manifest.
+fn files_of(manifest: &Manifest) -> Vec<(String, Digest)> {
+    let keys = std::iter::once(&manifest.keys).chain(&manifest.slot_keys);
+    let keys = keys.map(|digest| (keys_name(*digest), *digest));
+    let each = manifest.inputs.iter().enumerate().flat_map(|(chunk, digests)| {
+        let name = move |i: usize| format!("in/{}/{}", chunk_name(chunk), file_name(i));
+        digests.iter().enumerate().map(move |(i, digest)| (name(i), *digest))
+    });
+    std::iter::once((PROGRAM.to_string(), manifest.program)).chain(keys).chain(each).collect()
+}
+
 fn too_many(chunks: usize) -> Error {
     let wanted = format!("at most {MAX_FILES} files of inputs");
     Error::bad_input(
@@ -267,8 +282,9 @@ fn too_many(chunks: usize) -> Error {
 /// Lanes of a chunk of about five seconds on a core.
 fn usual_chunk(walk: &Walk, cost: f64) -> usize {
     let widest = walk.waves.iter().map(|w| w.ops.len()).max().unwrap_or(1).max(1);
-    let lane = walk.cost.bootstraps.max(walk.cost.key_switches).max(1) as f64 * cost;
-    ((CHUNK_COST / lane) as usize).max(WIDTH.div_ceil(widest))
+    let cost_of = Cost { bootstraps: walk.cost.bootstraps.max(1), ..walk.cost };
+    let lane = lane_seconds(&cost_of, cost);
+    ((CHUNK / lane) as usize).max(WIDTH.div_ceil(widest))
 }
 
 /// Writes the inputs of a chunk; their digests.

@@ -2,11 +2,11 @@
 
 use super::digest::Digest;
 use super::disk;
+use super::place::{self, MANIFEST, Place};
 pub use crate::params::Scheme;
 use crate::{Error, Result};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
 /// The version that is written, and the only one that is read.
 const VERSION: u32 = 1;
@@ -88,9 +88,9 @@ impl Manifest {
         })
     }
 
-    pub(super) fn read(path: &Path) -> Result<Manifest> {
-        let manifest: Manifest = unsealed(path, MAX_MANIFEST)?;
-        manifest.check().map_err(|e| e.at(path))?;
+    pub(super) fn read(place: &dyn Place) -> Result<Manifest> {
+        let manifest: Manifest = unsealed(place, MANIFEST, MAX_MANIFEST)?;
+        manifest.check().map_err(|e| e.at(&place.path(MANIFEST)))?;
         Ok(manifest)
     }
 
@@ -200,10 +200,16 @@ fn spelt(record: &impl Serialize) -> Result<String> {
 ///
 /// # Errors
 /// [`Error::Io`]; [`Error::BadFile`] for a file of which any bit has changed.
-pub(super) fn unsealed<T: Serialize + DeserializeOwned>(path: &Path, limit: u64) -> Result<T> {
+pub(super) fn unsealed<T: Serialize + DeserializeOwned>(
+    place: &dyn Place,
+    name: &str,
+    limit: u64,
+) -> Result<T> {
+    let path = &place.path(name);
     let altered =
         || bad("a record that matches its checksum", "one that was cut or altered").at(path);
-    let text = String::from_utf8(disk::read(path, limit)?).map_err(|_| altered())?;
+    let bytes = place::found(place, name, place.read(name, limit))?;
+    let text = String::from_utf8(bytes).map_err(|_| altered())?;
     let (open, sum) =
         text.strip_suffix(AFTER).and_then(|t| t.rsplit_once(BEFORE)).ok_or_else(altered)?;
     let body = format!("{open}}}");

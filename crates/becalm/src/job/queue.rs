@@ -3,10 +3,10 @@
 use super::check::voter;
 use super::claim::{Claim, Kept, Watch};
 use super::disk;
-use super::folder::{DONE, Job, file_name};
+use super::folder::{Job, file_name};
 use super::manifest::{Failed, sealed};
+use super::place::RECORD;
 use super::worker::Worker;
-use crate::cipher::file::write_error;
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
@@ -124,11 +124,11 @@ impl Queue {
     /// [`Error::Io`] for errors of the operating system.
     pub fn fail(&mut self, loan: Loan, error: &str) -> Result<()> {
         let chunk = loan.chunk;
-        let name = format!("{}-{}", super::folder::chunk_name(chunk), disk::nonce()?);
+        let name = format!("faults/{}-{}", super::folder::chunk_name(chunk), disk::nonce()?);
         let error: String = error.chars().take(MAX_TEXT).collect();
         let note = Failed { chunk, worker: loan.worker.clone(), error };
         self.failed.insert((chunk, note.worker.clone()));
-        disk::place(&self.job.folder.join("faults").join(name), &sealed(&note)?)
+        self.job.place.put(&name, &sealed(&note)?)
     }
 
     /// The next chunk of a pass. `skip` leaves out those that others have: among hundreds of workers most have been taken.
@@ -136,16 +136,16 @@ impl Queue {
         let mut misses = 0;
         while let Some(chunk) = self.pending.pop_front() {
             let failed = self.failed.contains(&(chunk, worker.name.clone()));
-            if !failed && !self.job.is_done(chunk) {
+            if !failed && !self.job.is_done(chunk)? {
                 let loan = self.claim(chunk, worker, false)?;
-                if let Some(loan) = loan.filter(|_| !self.job.is_done(chunk)) {
-                    return Ok(Some(loan));
+                if loan.is_some() && !self.job.is_done(chunk)? {
+                    return Ok(loan);
                 }
             }
             misses += 1;
             if skip && misses == MISSES {
                 misses = 0;
-                let (done, claimed) = (self.job.chunks_in("out")?, self.job.chunks_in("claims")?);
+                let (done, claimed) = (self.job.finished()?, self.job.claimed()?);
                 self.pending.retain(|chunk| !done.contains(chunk) && !claimed.contains(chunk));
             }
         }
@@ -154,17 +154,17 @@ impl Queue {
 
     /// Begins a pass. Results that are damaged, or of a worker that was left out, are moved away first.
     fn refill(&mut self) -> Result<()> {
-        let mut done = self.job.chunks_in("out")?;
+        let mut done = self.job.finished()?;
         self.whole.retain(|chunk, _| done.contains(chunk));
         for chunk in done.clone() {
             if self.whole.contains_key(&chunk) {
                 continue;
             }
             match self.job.done(chunk) {
-                Ok(record) if self.job.left_out(&record.worker) => {
-                    let other = |path: &std::path::Path| {
-                        let record = self.job.record(&path.join(DONE), chunk);
-                        record.is_ok_and(|r| !self.job.left_out(&r.worker))
+                Ok(record) if self.job.left_out(&record.worker)? => {
+                    let other = |folder: &str| {
+                        let record = self.job.record(&format!("{folder}/{RECORD}"), chunk);
+                        record.is_ok_and(|r| self.job.left_out(&r.worker).is_ok_and(|out| !out))
                     };
                     self.job.set_aside(chunk, &other)?;
                     done.remove(&chunk);
@@ -188,7 +188,7 @@ impl Queue {
         let made = || Claim::new(&self.job, chunk, &worker.name, worker.lease);
         let (mut claim, mut taken_over) = (made()?, false);
         if claim.is_none()
-            && (check || !self.job.is_done(chunk))
+            && (check || !self.job.is_done(chunk)?)
             && self.watch.look(&self.job, chunk, worker.lease)?
         {
             (claim, taken_over) = (made()?, true);
@@ -234,18 +234,18 @@ impl Queue {
 
 impl Job {
     /// Whether results are damaged for certain: not if they can't be read just now.
-    fn damaged(&self, folder: &std::path::Path, chunk: usize) -> bool {
-        let gone = |path: &std::path::Path| {
-            std::fs::metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
-        };
-        let record = folder.join(DONE);
+    fn damaged(&self, folder: &str, chunk: usize) -> bool {
+        let record = format!("{folder}/{RECORD}");
         let done = match self.record(&record, chunk) {
             Ok(done) => done,
-            Err(e) => return matches!(e, Error::BadFile(_)) || gone(&record),
+            Err(e) => {
+                return matches!(e, Error::BadFile(_))
+                    || matches!(self.place.exists(&record), Ok(false));
+            }
         };
         done.results.iter().enumerate().any(|(i, digest)| {
-            let path = folder.join(file_name(i));
-            gone(&path) || disk::digest(&path).is_ok_and(|found| found != *digest)
+            let found = self.place.digest(&format!("{folder}/{}", file_name(i)), *digest);
+            found.is_ok_and(|found| found != Some(*digest))
         })
     }
 
@@ -254,30 +254,15 @@ impl Job {
         if !self.damaged(&self.out(chunk), chunk) {
             return Ok(false);
         }
-        self.set_aside(chunk, &|path| !self.damaged(path, chunk))?;
+        self.set_aside(chunk, &|folder| !self.damaged(folder, chunk))?;
         Ok(true)
     }
 
-    /// Moves results away, so that their chunk is left again. Those that are `good` were made in the meantime, and are put back.
-    pub(super) fn set_aside(
-        &self,
-        chunk: usize,
-        good: &dyn Fn(&std::path::Path) -> bool,
-    ) -> Result<()> {
-        let path = self.out(chunk);
-        let name = format!(".aside-{}-{}", super::folder::chunk_name(chunk), disk::nonce()?);
-        let aside = path.with_file_name(name);
-        match std::fs::rename(&path, &aside) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(e) => return Err(write_error(&path, &e)),
-            Ok(()) => {}
+    /// Moves results away, so that their chunk is left again. Those that are `good` were made in the meantime, and stay.
+    pub(super) fn set_aside(&self, chunk: usize, good: &dyn Fn(&str) -> bool) -> Result<()> {
+        if self.place.withdraw(&self.out(chunk), good)? {
+            self.forget("checks", chunk);
         }
-        if good(&aside) && std::fs::rename(&aside, &path).is_ok() {
-            return Ok(());
-        }
-        self.forget("checks", chunk);
-        // If it cannot be removed, it stays beside the results and is none of them.
-        let _ = std::fs::remove_dir_all(&aside);
         Ok(())
     }
 }

@@ -56,7 +56,7 @@ impl Job {
                 "0.01 is one chunk in a hundred",
             ));
         }
-        let mut chunks: Vec<usize> = self.chunks_in("out")?.into_iter().collect();
+        let mut chunks: Vec<usize> = self.finished()?.into_iter().collect();
         if chunks.is_empty() {
             return Err(Error::bad_input(
                 "verify",

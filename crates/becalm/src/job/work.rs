@@ -1,16 +1,13 @@
 //! A worker: claims chunks, computes them, and puts the results in place by one rename.
 
 use super::digest::Digest;
-use super::disk::{self, Draft};
-use super::folder::{DONE, Job, file_name};
+use super::folder::{Job, file_name};
 use super::manifest::{Done, is_name, sealed};
 use super::queue::{Loan, Next, Queue};
 use super::run::Runner;
 use super::worker::Worker;
 use crate::backend::Backend;
-use crate::cipher::file::write_error;
 use crate::{Error, Progress, Result};
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -199,7 +196,7 @@ impl Job {
         let there = match self.done(chunk) {
             Ok(there) => there,
             // They are damaged, or were moved away.
-            Err(_) if self.mend(chunk)? || !self.is_done(chunk) => {
+            Err(_) if self.mend(chunk)? || !self.is_done(chunk)? => {
                 return Ok(Event::Dropped(chunk));
             }
             Err(e) => return Err(e),
@@ -213,44 +210,27 @@ impl Job {
         }
     }
 
-    /// Writes results beside, and renames them. Results that are there stay, unless they are damaged.
+    /// Puts results in place. Results that are there stay, unless they are damaged.
     fn commit(&self, done: &Done, made: &[Vec<u8>]) -> Result<Event> {
-        let (chunk, to) = (done.chunk, self.out(done.chunk));
-        let mut placed = self.put(&to, done, made);
-        if placed.is_err() && to.is_dir() {
-            if !self.mend(chunk)? {
-                return self.compare(done, Event::Dropped(chunk));
-            }
-            placed = self.put(&to, done, made);
+        let (chunk, folder, record) = (done.chunk, self.out(done.chunk), sealed(done)?);
+        let named = made.iter().zip(&done.results).enumerate();
+        let files: Vec<(String, Digest, &[u8])> =
+            named.map(|(i, (bytes, digest))| (file_name(i), *digest, bytes.as_slice())).collect();
+        let put = || self.place.commit(&folder, &files, &record);
+        let placed = put()? || (self.mend(chunk)? && put()?);
+        if !placed {
+            return self.compare(done, Event::Dropped(chunk));
         }
-        placed?;
         self.forget("faults", chunk);
         Ok(Event::Finished(chunk))
     }
 
-    fn put(&self, to: &Path, done: &Done, made: &[Vec<u8>]) -> Result<()> {
-        let beside = to.with_file_name(format!(".tmp-{}", disk::nonce()?));
-        let draft = Draft::new(beside)?;
-        for (i, bytes) in made.iter().enumerate() {
-            disk::write(&draft.0.join(file_name(i)), bytes)?;
-        }
-        disk::write(&draft.0.join(DONE), &sealed(done)?)?;
-        draft.place(to).map_err(|e| write_error(to, &e))
-    }
-
     /// Removes what workers that were killed have left, once nothing is to be done.
     fn tidy(&self) {
-        let left =
-            [("out", "."), ("claims", ""), ("checks", "."), ("faults", "."), ("left-out", ".")];
-        for (folder, prefix) in left {
-            for entry in std::fs::read_dir(self.folder.join(folder)).into_iter().flatten().flatten()
-            {
-                if entry.file_name().to_string_lossy().starts_with(prefix) {
-                    // Another worker may remove it at the same time.
-                    let _ = std::fs::remove_file(entry.path())
-                        .or_else(|_| std::fs::remove_dir_all(entry.path()));
-                }
-            }
+        self.place.tidy(&["out", "checks", "faults", "left-out"]);
+        for name in self.place.names("claims").unwrap_or_default() {
+            // Another worker may remove it at the same time.
+            let _ = self.place.remove(&format!("claims/{name}"));
         }
     }
 }
