@@ -86,6 +86,11 @@ BOMBS = {
     "blocks within blocks": M
     % ("reg [7:0] t; always @* " + "begin " * 580 + "t = a; " + "end " * 580 + "assign y = t;"),
     "a sum of 900": M % ("assign y = " + "a * a + " * 600 + "a;"),
+    "indices within indices": M
+    % ("reg [7:0] t [0:3]; assign y = " + "t[" * 900 + "a" + "]" * 900 + ";"),
+    "indices of indices, many times": M
+    % ("reg [7:0] t [0:3]; assign y = " + "t[t[t[t[t[a]]]]] + " * 250 + "a;"),
+    "1500 indices": M % ("assign y = a" + "[0]" * 1500 + ";"),
     "much to display": M % "integer i; initial for (i = 0; i < 100000000; i = i + 1)\n"
     '$display("%s", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"); assign y = a;',
     "a file without end": '`include "/dev/zero"\n' + M % "assign y = a;",

@@ -23,6 +23,8 @@ pub(super) const PART_WIDTH: usize = PART + 1;
 pub(super) const WRITE_WIDTH: usize = READ + 1;
 /// How deep indices of arrays stand within each other: each level is written several times.
 const DEEP: usize = 4;
+/// Indices of one signal, at most.
+const MOST: usize = 16;
 /// Functions that look at a name and not at its value.
 const QUERIES: [&str; 9] = [
     "$bits",
@@ -252,7 +254,8 @@ impl Writer<'_, '_> {
                     i + 1
                 }
             };
-            if out.len() as u64 > self.most {
+            // An index is written several times.
+            if out.len() as u64 > self.most / if lines { 1 } else { 64 } {
                 let wanted = "indices whose guards fit the memory";
                 let line = self.source.tokens[from].line;
                 let remedy =
@@ -339,11 +342,11 @@ impl Writer<'_, '_> {
             let remedy = "copy the parameter to a signal, and index that";
             return refused("a parameter with at most one index", remedy);
         }
-        let dimensions = declared.packed + declared.unpacked;
-        if !declared.typed && chain.ranges.len() > dimensions.max(1) {
-            let most = if dimensions > 1 { "indices" } else { "index" };
-            let wanted = format!("at most {} {most}", dimensions.max(1));
-            return refused(&wanted, "take the others out");
+        let most = if declared.typed { MOST } else { declared.packed + declared.unpacked };
+        let most = most.clamp(1, MOST);
+        if chain.ranges.len() > most {
+            let word = if most > 1 { "indices" } else { "index" };
+            return refused(&format!("at most {most} {word}"), "take the others out");
         }
         let writes = assigns(self.source, chain.end);
         let (list, initial) = (self.places.list[i], self.places.initial[i]);
