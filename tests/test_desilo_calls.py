@@ -300,12 +300,12 @@ def test_a_bootstrap_without_room_names_the_stages_that_take_less(monkeypatch):
     x = engine.encrypt([0.5], secret, level=0)
 
     class Full:
-        """A session whose matrices do not fit."""
+        """A prepared program whose matrices do not fit."""
 
         def __init__(self, keys, program):
             raise becalm.OutOfMemory("encode a linear map", "3.21 GB", "2.00 GB free", "use less")
 
-    monkeypatch.setattr(becalm._native, "CkksSession", Full)
+    monkeypatch.setattr(becalm._native, "CkksPrepared", Full)
 
     def remedy(free, *keys):
         monkeypatch.setattr(becalm._native, "free_memory", lambda: free)

@@ -60,7 +60,7 @@ def test_a_server_encodes_its_matrices_once(monkeypatch):
     secret, server = becalm.keygen("ckks_toy_table_4", **TOY)
     x = secret.encrypt_packed([1, 2, 3], bits=2)
     assert secret.decrypt(server.lookup(x, [3, 2, 1, 0])).tolist() == [2, 1, 0]
-    monkeypatch.setattr(_native, "CkksSession", None)
+    monkeypatch.setattr(_native, "CkksPrepared", None)
     assert secret.decrypt(server.lookup(x, [0, 1, 0, 1])).tolist() == [1, 0, 1]
 
 

@@ -1,4 +1,4 @@
-"""The session of a server of CKKS: its keys on a machine, with encoded matrices."""
+"""Programs of CKKS prepared for the keys of a server: checked, with encoded matrices."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from becalm._computes import named
 from becalm._lock import Lock
 
 
-class Sessions:
-    """Sessions of the same keys. The last one with matrices is kept, and matrices of two programs
-    are never in memory together.
+class Prepared:
+    """Prepared programs of the same keys. The last one with matrices is kept, and matrices of two
+    programs are never in memory together.
     """
 
     __slots__ = ("_keys", "_last", "_lock", "_matrices")
@@ -20,26 +20,26 @@ class Sessions:
         self._keys = keys
         self._matrices = matrices
         self._lock = Lock()
-        self._last: tuple[tuple[object, ...], _native.CkksSession] | None = None
+        self._last: tuple[tuple[object, ...], _native.CkksPrepared] | None = None
 
-    def of_program(self, program: _native.CkksProgram, diagonals: int) -> _native.CkksSession:
-        """A session of a user's program: the last one if that runs it."""
+    def of_program(self, program: _native.CkksProgram, diagonals: int) -> _native.CkksPrepared:
+        """A user's program: the last one if it is that."""
         if not diagonals:
-            return self._opened(program, "make keys with needs=program.needs")
+            return self._prepare(program, "make keys with needs=program.needs")
         with self._lock:
             last = self._last
             if last is not None and last[1].runs(program):
                 return last[1]
             self._last = last = None
-            session = self._opened(program, "make keys with needs=program.needs")
-            self._last = (("program",), session)
-            return session
+            ready = self._prepare(program, "make keys with needs=program.needs")
+            self._last = (("program",), ready)
+            return ready
 
     def of(
         self, which: tuple[object, ...], remedy: str, record: Callable[[], _native.CkksProgram]
-    ) -> _native.CkksSession:
-        """The session of a bootstrap or of tables: the last one if it is of the same, or one that
-        takes its matrices if they are the same. `remedy` says how to make keys for it.
+    ) -> _native.CkksPrepared:
+        """A bootstrap or tables: the last one if it is the same, or one that takes its matrices if
+        they are the same. `remedy` says how to make keys for it.
         """
         with self._lock:
             last = self._last
@@ -47,13 +47,13 @@ class Sessions:
                 return last[1]
             program = record()
             with named(remedy):
-                session = last[1].again(program) if last else None
-            if session is None:
+                ready = last[1].again(program) if last else None
+            if ready is None:
                 self._last = last = None
-                session = self._opened(program, remedy)
-            self._last = (which, session)
-            return session
+                ready = self._prepare(program, remedy)
+            self._last = (which, ready)
+            return ready
 
-    def _opened(self, program: _native.CkksProgram, remedy: str) -> _native.CkksSession:
+    def _prepare(self, program: _native.CkksProgram, remedy: str) -> _native.CkksPrepared:
         with named(remedy):
-            return _native.CkksSession(self._keys, program, self._matrices)
+            return _native.CkksPrepared(self._keys, program, self._matrices)

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from becalm import _html, _native, _values
-from becalm import program as programs
+from becalm import _html, _native, _programs, _values
 from becalm._arithmetic import Matrix
 from becalm._called import called, line
 from becalm._computes import Computes
@@ -205,7 +204,7 @@ class Register(Vector[_native.CkksRegister]):
         raise Unsupported("copy", "an object that can be pickled", "a register", remedy)
 
 
-class Program(Computes[Register, _native.CkksRegister], programs.Program, scheme="ckks"):
+class Program(Computes[Register, _native.CkksRegister], _programs.Program, scheme="ckks"):
     """Instructions of CKKS for one parameter set, recorded one by one and run at once.
 
     Parameters

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from becalm import _html, _machine, _native, _progress, _values
 from becalm._arithmetic import Matrix
 from becalm._called import called
+from becalm._ckks_prepared import Prepared
 from becalm._ckks_program import Program, recorded
-from becalm._ckks_session import Sessions
 from becalm._computes import Computes, named
 from becalm._encrypts import SecretKey
 from becalm._files import of_kind
@@ -47,8 +47,8 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         "_keys",
         "_lock",
         "_plan",
+        "_prepared",
         "_recorded",
-        "_sessions",
         "_strict",
         "_warned",
     )
@@ -64,7 +64,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         self._context = context
         self._keys = keys
         self._lock = Lock()
-        self._sessions = Sessions(keys, matrices)
+        self._prepared = Prepared(keys, matrices)
         self._recorded: dict[tuple[object, ...], Program] = {}
         self._strict = False
         self._warned = False
@@ -497,13 +497,13 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         if inputs[0].slots > self.slots:
             wanted, got = f"a ciphertext of at most {self.slots} slots", str(inputs[0].slots)
             raise BadInput("bootstrap", wanted, got, f"make keys with slots={got}")
-        session = self._sessions.of(
+        ready = self._prepared.of(
             which,
             self._remedy(which[0], stage_count),
             lambda: staged(stage_count, lambda n: self._plan.record(which[0], n, values, times)),
         )
         with _progress.shown(progress, "bootstrap", 1.0) as callback, named(""):
-            return session.run([[x._native for x in inputs]], callback)[0]
+            return ready.run([[x._native for x in inputs]], callback)[0]
 
     def run(
         self,
@@ -567,9 +567,9 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         own = [[owned("run", x, self.key_id) for x in lane] for lane in lanes]
         known_real = [all(lane[i].real for lane in own) for i in range(len(inputs))]
         real = program._native.real(known_real)
-        session = self._sessions.of_program(program._native, program.cost.diagonals)
+        ready = self._prepared.of_program(program._native, program.cost.diagonals)
         with _progress.shown(progress, "program", 1.0) as callback, named(""):
-            made = session.run([[x._native for x in lane] for lane in own], callback)
+            made = ready.run([[x._native for x in lane] for lane in own], callback)
         before = {x._native.loss for lane in own for x in lane}
 
         def result(y: _native.CkksCiphertext, known: bool) -> Ciphertext:

@@ -18,8 +18,8 @@ from becalm._vectors import Ciphertext
 from becalm.errors import BadInput, Unsupported, WrongKey
 
 if TYPE_CHECKING:
+    from becalm._ckks_prepared import Prepared
     from becalm._ckks_server import Server
-    from becalm._ckks_session import Sessions
 
 #: A table: a result for each integer, or a function of one.
 Entries = Callable[[int], int] | Sequence[int] | npt.NDArray[Any]
@@ -303,7 +303,7 @@ class LooksUp:
     __slots__ = ()
     _keys: _native.CkksKeys
     _plan: _native.CkksPlan
-    _sessions: Sessions
+    _prepared: Prepared
 
     @called("lookup")
     def lookup(self, x: PackedArray, table: Entries, *, progress: Progress = None) -> PackedArray:
@@ -376,13 +376,13 @@ class LooksUp:
             remedy = "use the server of the key it was encrypted with"
             raise WrongKey("look up", f"key {self._keys.key_id}", x.key_id, remedy)
         entries = tuple(tuple(_entries(table, x.bits)) for table in tables)
-        session = self._sessions.of(
+        ready = self._prepared.of(
             ("tables", x.bits, entries),
             'make keys with kinds="table"',
             lambda: self._plan.tables(x.bits, entries),
         )
         with _progress.shown(progress, "look up", 1.0) as callback:
-            made = session.run([[part] for part in x._parts], callback)
+            made = ready.run([[part] for part in x._parts], callback)
         server: Any = self
         return [PackedArray(parts, x.shape, server) for parts in zip(*made, strict=True)]
 

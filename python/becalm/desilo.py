@@ -141,7 +141,7 @@ class Engine(Matrices, KeyFiles):
         machine = "cuda" if mode == "gpu" else "cpu"
         self._context = _native.CkksContext(name, self._TOY, threads, bool(compact), machine)
         self._stage_count: int = known.stage_count
-        self._session: tuple[tuple[object, ...], _native.CkksSession] | None = None
+        self._prepared: tuple[tuple[object, ...], _native.CkksPrepared] | None = None
         self._read_bases: dict[str, _native.CkksKeys] = {}
 
     @property
@@ -480,26 +480,25 @@ class Engine(Matrices, KeyFiles):
             got = " and ".join(sorted(held)) or "neither"
             raise BadInput(op, wanted, got, "pass the one or the two")
         try:
-            session = self._opened(kind, stages, size, values, [*own, *held.values()])
-            return [session.run([lane])[0] for lane in lanes]
+            ready = self._prepare(kind, stages, size, values, [*own, *held.values()])
+            return [ready.run([lane])[0] for lane in lanes]
         except OutOfMemory as e:
             remedy = self._plan(kind, stages, size).of_stages(_native.free_memory(), OTHERWISE)
             raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None
 
-    def _opened(
+    def _prepare(
         self, kind: str, stages: int | None, size: str, values: str, keys: list[Key]
-    ) -> _native.CkksSession:
-        """The session of the last bootstrap if it fits, or a new one."""
+    ) -> _native.CkksPrepared:
+        """The last bootstrap, prepared for keys, if it fits, or a new one."""
         which = (kind, stages, size, values, *(k._native for k in keys))
-        if self._session is None or self._session[0] != which:
-            self._session = None
+        if self._prepared is None or self._prepared[0] != which:
+            self._prepared = None
             united = keys[0]._native
             for key in keys[1:]:
                 united = united.union(key._native)
             program = self._plan(kind, stages, size).record(kind, None, values)
-            session = _native.CkksSession(united, program)
-            self._session = (which, session)
-        return self._session[1]
+            self._prepared = (which, _native.CkksPrepared(united, program))
+        return self._prepared[1]
 
     def _plan(self, kind: str, stages: int | None, size: str) -> _native.CkksPlan:
         name, form = self._context.name, self._form

@@ -212,16 +212,16 @@ impl CkksKeys {
     }
 }
 
-/// A program made ready for keys: its matrices encoded.
+/// A program prepared for keys: checked, with encoded matrices.
 #[pyclass(frozen, module = "becalm._native")]
-pub struct CkksSession {
+pub struct CkksPrepared {
     on: Shared,
     keys: Arc<cipher::CkksKeys>,
     ready: Prepared,
 }
 
 #[pymethods]
-impl CkksSession {
+impl CkksPrepared {
     /// Checks that the keys suffice and encodes the matrices, or those of them that fit `budget` bytes.
     #[new]
     #[pyo3(signature = (keys, program, budget=None))]
@@ -237,15 +237,15 @@ impl CkksSession {
             require(&on, &keys, &program)?;
             prepared(&on, &program, budget, step)
         })?;
-        Ok(CkksSession { on, keys, ready })
+        Ok(CkksPrepared { on, keys, ready })
     }
 
-    /// The session of another program with the matrices of this one, as it stands now; none where it has others.
-    fn again(&self, program: &CkksProgram) -> PyResult<Option<CkksSession>> {
+    /// Another program with the matrices of this one, as it stands now; none where it has others.
+    fn again(&self, program: &CkksProgram) -> PyResult<Option<CkksPrepared>> {
         let program = program.now();
         let Some(ready) = self.ready.again(&program) else { return Ok(None) };
         require(&self.on, &self.keys, &program).map_err(raise)?;
-        Ok(Some(CkksSession { on: self.on.clone(), keys: self.keys.clone(), ready }))
+        Ok(Some(CkksPrepared { on: self.on.clone(), keys: self.keys.clone(), ready }))
     }
 
     /// Whether it runs a program as that one stands now.

@@ -45,7 +45,7 @@ mod _native {
     #[pymodule_export]
     use crate::ckks_collective::{CkksParty, CkksPartyMessage, ckks_aggregate};
     #[pymodule_export]
-    use crate::ckks_evaluate::{CkksKeys, CkksSession};
+    use crate::ckks_evaluate::{CkksKeys, CkksPrepared};
     #[pymodule_export]
     use crate::ckks_function::CkksFunction;
     #[pymodule_export]
