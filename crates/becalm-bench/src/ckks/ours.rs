@@ -121,7 +121,7 @@ fn message(kind: &str, n: usize) -> Vec<Complex> {
         "unit" => Complex::from((j as f64 * 0.618_034).fract()),
         "below" => Complex::from(-(j as f64 * 0.618_034).fract()),
         "tiles" => Complex::from((j % 8) as f64 / 7.0),
-        "spikes" => Complex::from(f64::from(j % 97 == 0)),
+        "spikes" => Complex::from(f64::from(j.is_multiple_of(97))),
         "steps" => Complex::from(if 2 * j < n { 1.0 } else { -1.0 }),
         "complex" => {
             let turn = Complex::root(j * 7 % n, n);
