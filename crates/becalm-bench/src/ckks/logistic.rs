@@ -120,7 +120,7 @@ impl Regression {
 
     /// Samples that weights classify as their labels do.
     pub fn right(&self, weights: &[f64]) -> usize {
-        let same = |(x, label): &(&[f64; BLOCK], &f64)| (dot(*x, weights) > 0.0) == (**label > 0.5);
+        let same = |(x, label): &(&[f64; BLOCK], &f64)| (dot(x, weights) > 0.0) == (**label > 0.5);
         self.samples.iter().zip(&self.labels).filter(same).count()
     }
 

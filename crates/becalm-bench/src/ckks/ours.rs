@@ -68,7 +68,7 @@ pub const KINDS: &[Kind] = {
             ..kind("17", ["ckks_17_levels", "ckks_toy_17_levels"], Values::Complex)
         },
         kind("sparse1024", REGULAR, Values::Complex),
-        kind("lossy", FIRST, Values::Real),
+        Kind { memory: 6_600_000_000, ..kind("lossy", FIRST, Values::Real) },
         Kind { message: "signs", ..kind("sign", FIRST, Values::Real) },
         Kind { memory: 9_000_000_000, ..kind(REGRESSION, FIRST, Values::Real) },
         kind("iterations1", ITERATED, Values::Real),
@@ -121,7 +121,7 @@ fn message(kind: &str, n: usize) -> Vec<Complex> {
         "unit" => Complex::from((j as f64 * 0.618_034).fract()),
         "below" => Complex::from(-(j as f64 * 0.618_034).fract()),
         "tiles" => Complex::from((j % 8) as f64 / 7.0),
-        "spikes" => Complex::from(f64::from(j % 97 == 0)),
+        "spikes" => Complex::from(f64::from(j.is_multiple_of(97))),
         "steps" => Complex::from(if 2 * j < n { 1.0 } else { -1.0 }),
         "complex" => {
             let turn = Complex::root(j * 7 % n, n);
