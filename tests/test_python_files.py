@@ -68,7 +68,7 @@ def test_evaluation_keys_are_replaced_by_their_kind_alone(toy, tmp_path):
         keys.server.save(path)
         keys.server.save(path)
         for save in (keys.secret.encrypt([1, 0]).save, keys.secret.save, program.save):
-            with pytest.raises(becalm.IoError, match="server.becalm, which holds a key"):
+            with pytest.raises(becalm.IoError, match=r"server\.becalm, which holds a key"):
                 save(path)
         with pytest.raises(becalm.IoError, match="which holds a key"):
             keys.save(path, tmp_path / "other.becalm", overwrite=True)
