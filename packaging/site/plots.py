@@ -336,7 +336,7 @@ def timeline():
 PLOTS = {
     "tfhe": (tfhe, "Bars: times of TFHE in becalm and in the crate tfhe"),
     "integers": (integers, "Bars: times of 64-bit integers and AES-128 in both libraries"),
-    "ckks": (ckks, "Bars: times of CKKS bootstraps in becalm, Lattigo, OpenFHE and desilofhe"),
+    "ckks": (ckks, "Bars: times of CKKS bootstraps in becalm and its peers"),
     "ckks_error": (ckks_error, "Bars: bits measured and claimed after CKKS bootstraps"),
     "h100": (h100, "Curves: bootstraps a second on an H100 for growing batches"),
     "roofline": (roofline, "Roofline of an H100: operations a second over operations a byte"),

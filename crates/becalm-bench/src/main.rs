@@ -30,7 +30,7 @@ enum Command {
     /// Integers of 64 bits and AES on all threads beside the crate `tfhe`.
     #[cfg(feature = "tfhe")]
     Integers(beside_tfhe::Options),
-    /// CKKS beside Lattigo, OpenFHE and, where it is installed, desilofhe.
+    /// CKKS beside Lattigo, Poulpy, OpenFHE and, where it is installed, desilofhe.
     Ckks(CkksOptions),
     /// One of the processes of `ckks`.
     #[command(hide = true)]

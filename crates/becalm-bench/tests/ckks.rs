@@ -89,6 +89,20 @@ fn peers_run_by_turns_with_us_or_say_why_not() {
     }
 }
 
+/// The cases of Poulpy are known where nothing of it is built.
+#[test]
+fn poulpy_says_that_it_has_no_small_ring() {
+    let (rows, table) = rows("ckks/poulpy/*", &[]);
+    let cases: Vec<_> = rows.iter().map(|row| row["case"].as_str().expect("a name")).collect();
+    let known = ["lossy", "regular", "17"].map(|kind| format!("ckks/poulpy/{kind}/1"));
+    assert_eq!(cases, known, "{table}");
+    for row in &rows {
+        let why = row["left_out"].as_str().expect("a reason");
+        assert!(why.contains("Poulpy has no preset in a small ring"), "{why}");
+        assert!(table.contains(why) && row["peer"].is_null(), "{row}");
+    }
+}
+
 #[test]
 fn what_does_not_fit_is_left_out_with_the_reason() {
     let (rows, table) = rows("ckks/becalm/r*/1", &["--memory", "0.1"]);

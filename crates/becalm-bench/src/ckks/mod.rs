@@ -1,4 +1,4 @@
-//! `ckks`: becalm's CKKS beside Lattigo, OpenFHE and desilofhe, each side a process, by turns.
+//! `ckks`: becalm's CKKS beside Lattigo, Poulpy, OpenFHE and desilofhe, each side a process, by turns.
 //!
 //! A group is one process of ours and one of a peer; both make their keys, then work by turns for every case of the group,
 //! and end before the next group begins: two sets of keys are all that is in memory; where even these do not fit, one side ends
@@ -17,7 +17,7 @@ use anyhow::{Context, Result, anyhow};
 use becalm::math::memory::available_memory;
 use becalm::security::{Instance, Secret, claimed, least_bits};
 use child::{Answer, Worker};
-use peers::{ACKNOWLEDGEMENT, Peer};
+use peers::{ACKNOWLEDGEMENT, DESILO, POULPY, Peer};
 use serde::Serialize;
 use std::process::Command;
 pub use table::table;
@@ -147,8 +147,11 @@ fn cases(toy: bool, peer: Option<Peer>, kind: &ours::Kind, named: &str) -> Vec<(
     if let Some(count) = kind.name.strip_prefix("iterations") {
         cases = vec![(format!("ckks/iterations{count}"), "bootstrap any".into())];
     }
-    // Those of desilofhe have a separate group, which takes few keys.
-    let basic = matches!(peer, Some(Peer::Desilo(_))) == (named == "basic");
+    // Those of desilofhe have a separate group, which takes few keys. Of Poulpy only bootstraps are measured.
+    let basic = match peer {
+        Some(Peer::Desilo(_)) => named == "basic",
+        other => !matches!(other, Some(Peer::Poulpy(..))),
+    };
     if kind.name == "regular" && basic {
         cases.extend(BASIC.map(|op| (format!("ckks/{side}/{op}"), op.to_string())));
     }
@@ -174,18 +177,14 @@ fn groups(how: &Options) -> Result<Vec<Group>> {
         push(Some(Peer::OpenFhe), "regular", "regular", &[*threads])?;
     }
     push(Some(Peer::Desilo("basic")), "regular", "basic", &all)?;
-    let kinds = [
-        ("regular", "regular"),
-        ("14", "14"),
-        ("17", "17"),
-        ("sparse", "sparse1024"),
-        ("lossy", "lossy"),
-        ("sign", "sign"),
-    ];
     // desilofhe has no bootstrap in a small ring.
-    for (desilo, kind) in kinds.into_iter().filter(|_| !how.toy) {
+    for &(desilo, kind) in DESILO.iter().filter(|_| !how.toy) {
         let threads = if kind == "regular" { &all } else { &one };
         push(Some(Peer::Desilo(desilo)), kind, kind, threads)?;
+    }
+    // Poulpy is measured with one thread.
+    for &(preset, values, kind) in POULPY.iter().filter(|_| all.contains(&1)) {
+        push(Some(Peer::Poulpy(preset, values)), kind, kind, &[1])?;
     }
     for kind in ours::KINDS {
         push(None, kind.name, kind.name, &all)?;

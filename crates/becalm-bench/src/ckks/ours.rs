@@ -68,7 +68,7 @@ pub const KINDS: &[Kind] = {
             ..kind("17", ["ckks_17_levels", "ckks_toy_17_levels"], Values::Complex)
         },
         kind("sparse1024", REGULAR, Values::Complex),
-        kind("lossy", FIRST, Values::Real),
+        Kind { memory: 6_600_000_000, ..kind("lossy", FIRST, Values::Real) },
         Kind { message: "signs", ..kind("sign", FIRST, Values::Real) },
         Kind { memory: 9_000_000_000, ..kind(REGRESSION, FIRST, Values::Real) },
         kind("iterations1", ITERATED, Values::Real),

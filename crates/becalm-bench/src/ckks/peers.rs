@@ -1,5 +1,5 @@
-//! Where the peers come from: Lattigo by `go build`, OpenFHE's wheel in its own environment under the target folder,
-//! desilofhe only where the user has installed it. A peer that is not available is reported with the reason, not as an error.
+//! Where the peers come from: Lattigo by `go build`, Poulpy by a nightly `cargo build`, OpenFHE's wheel in its own environment under the
+//! target folder, desilofhe only where the user has installed it. A peer that is not available is reported with the reason, not as an error.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
@@ -14,6 +14,8 @@ pub enum Peer {
     OpenFhe,
     /// desilofhe 1.17, a kind of it.
     Desilo(&'static str),
+    /// Poulpy 0.10, a preset of it and the contents of the slots.
+    Poulpy(&'static str, &'static str),
 }
 
 /// The notice that desilofhe's licence asks of comparisons.
@@ -23,6 +25,23 @@ pub const ACKNOWLEDGEMENT: &str =
 const OPENFHE: &str = "openfhe==1.6.1.0.*";
 /// The version of desilofhe whose names and tables are compared with.
 const DESILOFHE: &str = "1.17";
+
+/// Kinds of desilofhe, and ours beside them.
+pub const DESILO: &[(&str, &str)] = &[
+    ("regular", "regular"),
+    ("14", "14"),
+    ("17", "17"),
+    ("sparse", "sparse1024"),
+    ("lossy", "lossy"),
+    ("sign", "sign"),
+];
+/// Presets of Poulpy, the contents of the slots, and our kind beside them. All have keys of rotations by powers of two only: with the others
+/// a key set takes 12 to 17 GB.
+pub const POULPY: &[(&str, &str, &str)] = &[
+    ("n16_d35_k733_p20_s2c+pow2", "real", "lossy"),
+    ("n16_d35_k685_p19_s2c_ffr_ci+pow2", "complex", "regular"),
+    ("n16_d35_k636_p20_c2s+pow2", "complex", "17"),
+];
 
 /// Sources of the workers.
 fn sources() -> PathBuf {
@@ -43,8 +62,10 @@ fn quietly(command: &mut Command) -> Result<String> {
     let named = format!("{command:?}");
     let made = command.stdin(Stdio::null()).output().with_context(|| named.clone())?;
     let said = String::from_utf8_lossy(&made.stderr);
-    let last = said.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or_default();
-    ensure!(made.status.success(), "{named}: {last}");
+    let find = |wanted: fn(&str) -> bool| said.lines().rev().find(|line| wanted(line));
+    let why =
+        find(|line| line.starts_with("error")).or_else(|| find(|line| !line.trim().is_empty()));
+    ensure!(made.status.success(), "{named}: {}", why.unwrap_or_default());
     Ok(String::from_utf8_lossy(&made.stdout).into_owned())
 }
 
@@ -56,6 +77,23 @@ fn lattigo() -> Result<Command> {
     )
     .context("Lattigo needs Go")?;
     Ok(Command::new(binary))
+}
+
+/// The worker of Poulpy, by a toolchain of rustup: the crates need an unstable feature, and a nightly compiler of May 2026 or later.
+fn poulpy(toolchain: &str) -> Result<Command> {
+    #[cfg(target_arch = "x86_64")]
+    let fast = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+    #[cfg(not(target_arch = "x86_64"))]
+    let fast = false;
+    ensure!(fast, "Poulpy's fast arithmetic needs a processor with AVX2 and FMA");
+    let folder = built()?.join("poulpy");
+    let mut build = Command::new("rustup");
+    build.args(["run", toolchain, "cargo", "build", "--release", "--locked", "--target-dir"]);
+    build.arg(&folder).current_dir(sources().join("poulpy"));
+    build.env("RUSTFLAGS", "-C target-cpu=native").env_remove("CARGO_ENCODED_RUSTFLAGS");
+    quietly(&mut build)
+        .context("Poulpy needs nightly Rust of May 2026 or later (BECALM_POULPY_TOOLCHAIN names a toolchain of rustup)")?;
+    Ok(Command::new(folder.join("release/poulpy")))
 }
 
 /// Interpreters to try for OpenFHE; a shim of pyenv wants the version in its environment.
@@ -113,6 +151,7 @@ impl Peer {
             Peer::Lattigo => "lattigo",
             Peer::OpenFhe => "openfhe",
             Peer::Desilo(_) => "desilo",
+            Peer::Poulpy(..) => "poulpy",
         }
     }
 
@@ -127,6 +166,8 @@ impl Peer {
             Peer::Desilo("lossy" | "sign") => 12_800_000_000,
             Peer::Desilo("17") => 17_000_000_000,
             Peer::Desilo(_) => 13_700_000_000,
+            Peer::Poulpy(_, "real") => 8_500_000_000,
+            Peer::Poulpy(..) => 11_200_000_000,
         }
     }
 
@@ -156,8 +197,28 @@ impl Peer {
                 command.arg(if toy { "toy" } else { kind });
                 command
             }
+            Peer::Poulpy(..) if toy => bail!("Poulpy has no preset in a small ring"),
+            Peer::Poulpy(preset, values) => {
+                let toolchain = std::env::var("BECALM_POULPY_TOOLCHAIN");
+                let mut command = poulpy(toolchain.as_deref().unwrap_or("nightly"))?;
+                command.args([preset, values]);
+                command
+            }
         };
         command.env("OMP_NUM_THREADS", threads.to_string());
         Ok(command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever lacks the compiler reads which one is wanted, and how to name it.
+    #[test]
+    fn poulpy_says_which_compiler_it_needs() {
+        let why = format!("{:#}", poulpy("no-such-toolchain").expect_err("no toolchain"));
+        let processor = why.contains("AVX2 and FMA");
+        assert!(processor || why.contains("BECALM_POULPY_TOOLCHAIN"), "{why}");
     }
 }
