@@ -34,6 +34,8 @@ export NO_MKDOCS_2_WARNING := 1
 # The client for wasm32, which `make client` builds, and the command and the wheel carry.
 BECALM_CLIENT ?= $(wildcard $(CURDIR)/target/client/becalm_client.wasm)
 export BECALM_CLIENT
+# The kernels that `make cuda` compiled, for the wheel alone. Cargo builds becalm again where this is set, even to nothing.
+CUBINS = $(addprefix BECALM_CUBINS=,$(wildcard $(CURDIR)/target/cuda))
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -183,6 +185,6 @@ clean: ## Remove everything that was built
 .venv/.wheel: .venv/.ready $(WHEEL_SOURCES)
 	rm -f dist/becalm-*.whl
 	$(BIN)/python packaging/third_party.py sbom target/becalm.cdx.json
-	BECALM_CUBINS=$(wildcard $(CURDIR)/target/cuda) $(BIN)/maturin build --release --sbom-include target/becalm.cdx.json --out dist
+	$(CUBINS) $(BIN)/maturin build --release --sbom-include target/becalm.cdx.json --out dist
 	$(BIN)/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps dist/becalm-*.whl
 	@touch $@
