@@ -433,6 +433,7 @@ def jobs(w):
     p = becalm.Program(secret.params)
     p.output(p.input() + 1)
     made = p.to_bytes()
+    assert _native.job_seconds(made, 2) is not None
     _native.Job.make(folder / "job", made, folder / "keys", [folder / "x"], 1, 0.0, True)
     job, runner = (
         _native.Job.open(folder / "job"),

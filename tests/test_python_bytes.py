@@ -103,8 +103,8 @@ def test_limits_and_threads(things):
                 with pytest.raises(becalm.BadInput, match="limit"):
                     read(file, limit=wrong)
     # The error names the factor: a reader takes 64 bytes for each byte of a program.
-    with pytest.raises(becalm.BadFile, match=r"at most 1 bytes, a 64th of the limit of 100, got"):
-        becalm.from_bytes(things["program"][0].to_bytes(), allow_insecure=True, limit=100)
+    with pytest.raises(becalm.BadFile, match=r"at most 62 bytes, a 64th of the limit of 4000, got"):
+        becalm.from_bytes(things["program"][0].to_bytes(), allow_insecure=True, limit=4000)
     file = things["server"][0].to_bytes()
     with pytest.raises(becalm.BadInput, match="threads"):
         becalm.from_bytes(file, allow_insecure=True, threads=-1)

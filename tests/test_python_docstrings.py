@@ -48,7 +48,7 @@ DONE = (
     *("becalm._bits", "becalm.circuit", "becalm.aes", "becalm.doctor", "becalm.errors"),
     *(f"becalm.{module}" for module in CKKS),
     "becalm._packed",
-    "becalm._cluster",
+    *("becalm._cluster", "becalm._cluster_job", "becalm._cluster_stream"),
     *("becalm._desilo", "becalm._desilo_arithmetic", "becalm._desilo_matrices"),
     *("becalm._desilo_files", "becalm._desilo_key_files"),
 )

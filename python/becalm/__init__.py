@@ -40,7 +40,9 @@ from becalm import (
     integers,
 )
 from becalm._called import called
-from becalm._cluster import Cluster, Job, Stream, cluster
+from becalm._cluster import Cluster, cluster
+from becalm._cluster_job import Job
+from becalm._cluster_stream import Stream
 from becalm._native import Params, __version__
 from becalm._values import TableSource, count, set_of
 from becalm.aes import AesKey, EncryptedBytes, aes128, aes_ctr, encrypt_bytes

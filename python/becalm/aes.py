@@ -215,8 +215,8 @@ class AesKey(Encrypted, _html.Shown):
 
         Examples
         --------
-        >>> key.save("key.becalm")
-        >>> becalm.load("key.becalm", allow_insecure=True).decrypt(secret)
+        >>> key.save("aes.becalm")
+        >>> becalm.load("aes.becalm", allow_insecure=True).decrypt(secret)
         b'becalm, 16 bytes'
         """
         _native.save_bits(self._bits, True, _values.path("save", path), bool(seeded))

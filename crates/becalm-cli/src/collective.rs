@@ -1,7 +1,7 @@
 //! The verbs of `becalm threshold` for a collective key: parties make a key of CKKS together, with files between them.
 
 use crate::files::TrustArgs;
-use crate::output::{EVALUATION_KEYS, Force, file, read};
+use crate::output::{Force, file, read};
 use crate::programs::context_of;
 use crate::report::{self, facts};
 use crate::status::usage;
@@ -252,7 +252,7 @@ pub fn aggregate(args: &AggregateArgs) -> Result<()> {
         }
     }
     Kind::require_place(&args.public, &[Kind::CkksPublicKey])?;
-    Kind::require_place(&args.evaluation, EVALUATION_KEYS)?;
+    Kind::require_place(&args.evaluation, &[Kind::CkksEvaluationKeys])?;
     args.force.require_files([&args.public, &args.evaluation])?;
     let context = context_of(&args.messages[0], MESSAGE, args.trust.trust())?;
     let messages = messages_of(&context, &args.messages, &args.trust)?;

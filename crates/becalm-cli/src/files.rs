@@ -1,6 +1,6 @@
 //! `becalm keygen | encrypt | eval | decrypt`: the same job in separate steps, with files between them. What runs here is TFHE.
 
-use crate::output::{EVALUATION_KEYS, Force, SECRET_KEYS, read};
+use crate::output::{Force, read};
 use crate::report::{self, Given, counted, facts, megabytes};
 use crate::status::usage;
 use anyhow::Result;
@@ -165,8 +165,8 @@ pub struct DecryptArgs {
 
 /// Refuses to write the keys over those of other kinds.
 pub(crate) fn require_keys(args: &KeygenArgs) -> becalm::Result<()> {
-    Kind::require_place(&args.secret, SECRET_KEYS)?;
-    Kind::require_place(&args.evaluation, EVALUATION_KEYS)
+    Kind::require_place(&args.secret, &[Kind::SecretKey])?;
+    Kind::require_place(&args.evaluation, &[Kind::EvaluationKey])
 }
 
 /// Makes both keys.

@@ -114,13 +114,6 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     })
 }
 
-/// The kinds of a secret key, of which one may replace another.
-pub const SECRET_KEYS: &[Kind] = &[Kind::SecretKey, Kind::CkksSecretKey];
-
-/// The kinds of evaluation keys, of which one may replace another.
-pub const EVALUATION_KEYS: &[Kind] = &[Kind::EvaluationKey, Kind::CkksEvaluationKeys];
-
-/// The error of a command that would write a result over a key.
 /// Whether a path names a device, a pipe or a socket.
 pub fn is_stream(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())

@@ -232,13 +232,16 @@ impl Kind {
     }
 
     /// Refuses a place that holds a key of another kind than these: nobody who overwrites a file of one kind means a key of another.
+    /// Secret keys of both schemes are one kind here, and so are evaluation keys.
     ///
     /// # Errors
     /// [`Error::Io`] that names the path.
     pub fn require_place(path: &Path, kinds: &[Kind]) -> Result<()> {
         // A pipe would wait for its writer.
         let found = path.is_file().then(|| Kind::of(path).ok()).flatten();
-        match found.is_some_and(|found| found.is_key() && !kinds.contains(&found)) {
+        match found
+            .is_some_and(|found| found.is_key() && !kinds.iter().any(|kind| kind.is_like(found)))
+        {
             true => {
                 let got = format!("{}, which holds a key", path.display());
                 Err(Error::io("save", "a name for the file", got, "choose another name"))

@@ -259,6 +259,13 @@ impl Kind {
         matches!(self, SecretKey | CkksSecretKey | CkksKeyShare | CkksPartial | CkksParty)
     }
 
+    /// Whether both are secret keys, both evaluation keys, or one kind.
+    pub(crate) fn is_like(self, other: Kind) -> bool {
+        use Kind::*;
+        let alike = [[SecretKey, CkksSecretKey], [EvaluationKey, CkksEvaluationKeys]];
+        self == other || alike.iter().any(|kinds| kinds.contains(&self) && kinds.contains(&other))
+    }
+
     /// Whether it holds a key, or a share of one: no result belongs in its place.
     pub fn is_key(self) -> bool {
         use Kind::*;
