@@ -138,8 +138,8 @@ def test_a_program_of_forty_mebibytes_comes_back_by_default(tmp_path):
     p = ckks.Program(SET)
     x = y = p.input(level=2)
     slots, total = x.slots, 0
-    for k in range(1700):
-        values = (np.arange(slots) * 7 + k * 13) % 1000 / 1.28e6
+    for k in range(1300):
+        values = (np.arange(slots) * 7 + k * 13) % 9973 / 1.3e7
         total, y = total + values, y + values
     p.output(y)
     path = tmp_path / "program"
