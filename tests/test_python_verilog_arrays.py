@@ -319,7 +319,7 @@ def test_a_design_runs_on_encrypted_bits(name, tmp_path, rng, toy):
 IN = "module m(input [1:0][3:0] a, input [1:0] i, input v, "
 ELEMENTS = "always @* begin t[0] = v; t[1] = 0; t[2] = 0; t[3] = 0;"
 
-#: What a text says, and the error: a line, and what the text says there.
+#: A text, and its error: the line, and the words that the error quotes.
 REFUSED = {
     "an index": (IN + "output y);\nassign y = a[0][6]; endmodule", 2, "`a[0][6]`, an index out"),
     "its declaration": (

@@ -142,7 +142,7 @@ impl Objects {
         Error::io("job", wanted, said(e), REMEDY)
     }
 
-    /// What was asked for, or none if it is not there. A bucket that is not there is an error.
+    /// The answer, or none for an object that does not exist. A bucket that does not exist is an error.
     fn maybe<T>(&self, name: &str, got: object_store::Result<T>) -> Result<Option<T>> {
         match got {
             Ok(got) => Ok(Some(got)),

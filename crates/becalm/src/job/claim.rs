@@ -25,7 +25,7 @@ pub(super) struct Claim {
     lease: Duration,
 }
 
-/// What a claim says.
+/// The record of a claim.
 struct Said {
     worker: String,
     nonce: String,

@@ -1,4 +1,4 @@
-//! Where a job is kept. What is put there is whole or not there, and of two workers that claim or commit the same one succeeds.
+//! The place of a job. A reader finds a file whole or not at all. Of two workers that claim or commit the same chunk, one succeeds.
 
 use super::digest::Digest;
 use crate::{Error, Result};
@@ -183,7 +183,7 @@ impl Drop for Local {
     }
 }
 
-/// What was read, which must be there.
+/// The bytes of a file that a job cannot do without.
 pub(super) fn found<T>(place: &dyn Place, name: &str, read: Result<Option<T>>) -> Result<T> {
     read?.ok_or_else(|| {
         let wanted = format!("to read {}", place.path(name).display());

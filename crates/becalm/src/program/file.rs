@@ -106,7 +106,7 @@ impl<'a> Opened<'a> {
         Ok((set, Opened { file }))
     }
 
-    /// What is in postcard, unchecked but for its spelling: numbers in their shortest form, and maps in order.
+    /// The parts in postcard. Only their spelling is checked: numbers in their shortest form, and maps in order.
     pub(super) fn parts<T: Serialize + DeserializeOwned>(&self) -> Result<T> {
         let body = if is_apart(self.file.header()) { GRAPH } else { WHOLE };
         let body = self.file.bytes(body);

@@ -15,7 +15,7 @@ use std::path::Path;
 
 const WANTED: &str = "a value for every bit";
 
-/// What is known of a text when Yosys has read it.
+/// A text, and the lists that Yosys wrote about it.
 pub(super) struct Elaborated<'a> {
     pub source: &'a Source<'a>,
     pub arrays: &'a Arrays<'a>,
