@@ -432,8 +432,8 @@ def load(
         )
     if kind == "becalm.rlwe":
         context = _vectors.context(name, bool(allow_insecure), count("load", "threads", threads))
-        vector, real = _native.CkksCiphertext.load(context, path, most)
-        return _packed.of_file(vector, None, real is True)
+        vector, _ = _native.CkksCiphertext.load(context, path, most)
+        return _packed.of_file(vector, None)
     if kind == "becalm.ckks_program":
         return ckks.Program(_native.CkksProgram.load(os.fspath(path), bool(allow_insecure), most))
     remedy = "use a newer version of becalm"

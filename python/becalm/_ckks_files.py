@@ -158,8 +158,8 @@ def from_bytes(
     most, count = _values.limit(op, limit), _values.count(op, "threads", threads)
     if kind == "becalm.rlwe":
         shared = context(name, bool(allow_insecure), count)
-        native, real = _native.CkksCiphertext.from_bytes(shared, file, most)
-        return of_file(native, None, real is True)
+        native, _ = _native.CkksCiphertext.from_bytes(shared, file, most)
+        return of_file(native, None)
     own = _native.CkksContext(name, bool(allow_insecure), count)
     wide = params(own.name).slots
     if kind == "becalm.ckks_secret_key":

@@ -14,7 +14,7 @@ from becalm._arithmetic import Matrix
 from becalm._called import called, line
 from becalm._computes import Computes
 from becalm._names import CkksName
-from becalm._operands import Vector, all_real, at_level, operand
+from becalm._operands import Vector, at_level, operand, require_real
 from becalm._sets import Params, params, planned, slots_of, staged
 from becalm._values import counted
 from becalm.errors import BadInput, Unsupported, WrongParams
@@ -143,9 +143,8 @@ class Register(Vector[_native.CkksRegister]):
 
     __slots__ = ("program",)
 
-    def __init__(self, native: _native.CkksRegister, program: Program, real: bool) -> None:
+    def __init__(self, native: _native.CkksRegister, program: Program) -> None:
         self._native = native
-        self._real = real
         #: The program that it belongs to.
         self.program = program
         program._noted()
@@ -179,10 +178,8 @@ class Register(Vector[_native.CkksRegister]):
     def _computing(self, op: str, other: Vector[Any] | None = None) -> Program:
         return self.program
 
-    def _made(
-        self, native: _native.CkksRegister, real: bool, other: Vector[Any] | None
-    ) -> Register:
-        return Register(native, self.program, real)
+    def _with(self, native: _native.CkksRegister, other: Vector[Any] | None = None) -> Register:
+        return Register(native, self.program)
 
     def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
         return "becalm.ckks.Register", [
@@ -334,7 +331,7 @@ class Program(Computes[Register, _native.CkksRegister], _programs.Program, schem
         set_ = self.params
         at = set_.levels if level is None else at_level("input", level, set_.levels)
         count = self._slots if slots is None else slots_of("input", slots, set_.name)
-        return Register(self._native.input(at, count, bool(real)), self, bool(real))
+        return Register(self._native.input(at, count, bool(real)), self)
 
     def output(self, *registers: Register | Sequence[Register]) -> None:
         """Marks registers as results, in this order.
@@ -432,7 +429,7 @@ class Program(Computes[Register, _native.CkksRegister], _programs.Program, schem
         times = None if iterations is None else _values.count(op, "iterations", iterations)
         recorded = staged(stage_count, lambda n: plan.record(which, n, values, times))
         made = self._native.append(recorded, [x._native for x in xs])
-        return [Register(y, self, all(x.real for x in xs)) for y in made]
+        return [Register(y, self) for y in made]
 
     @property
     def lifts(self) -> bool:
@@ -455,11 +452,11 @@ class Program(Computes[Register, _native.CkksRegister], _programs.Program, schem
             The results.
         """
         own = [self._operand(function.name, x) for x in xs]
-        real = all_real(function, own)
+        require_real(function, own)
         if auto:
             self._planned.bootstraps_for(self._native, False)
         made = self._native.evaluate(function, [x._native for x in own], bool(auto))
-        return [Register(y, self, real) for y in made]
+        return [Register(y, self) for y in made]
 
     @property
     def _calls(self) -> _native.CkksProgram:
@@ -486,8 +483,8 @@ class Program(Computes[Register, _native.CkksRegister], _programs.Program, schem
         remedy = "use the results of its methods; pass ciphertexts to server.run"
         raise BadInput(op, "a register of this program", got, remedy)
 
-    def _vector(self, native: _native.CkksRegister, real: bool) -> Register:
-        return Register(native, self, real)
+    def _vector(self, native: _native.CkksRegister) -> Register:
+        return Register(native, self)
 
     def _product(self, matrix: Matrix, x: _native.CkksRegister) -> _native.CkksRegister:
         return self._native.linear(x, matrix._native)

@@ -22,7 +22,7 @@ from becalm._operands import Plaintext, at_level, vector
 from becalm._packed import LooksUp, of_file
 from becalm._progress import Progress
 from becalm._sets import Params, params, staged
-from becalm._vectors import Ciphertext, known_real, lanes_of, owned, require
+from becalm._vectors import Ciphertext, as_said, lanes_of, owned, require
 from becalm.errors import BadInput, Unsupported
 
 #: Programs of functions that a server keeps.
@@ -123,8 +123,8 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
     def _operand(self, op: str, x: object) -> Ciphertext:
         return require(x, op)
 
-    def _vector(self, native: _native.CkksCiphertext, real: bool) -> Ciphertext:
-        return Ciphertext(native, self, real)
+    def _vector(self, native: _native.CkksCiphertext) -> Ciphertext:
+        return Ciphertext(native, self)
 
     def _product(self, matrix: Matrix, x: _native.CkksCiphertext) -> _native.CkksCiphertext:
         op = "matrix product"
@@ -198,10 +198,10 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         >>> secret.decrypt(secret.encrypt([1, 1, 1, 1]) * p).round(2).tolist()
         [1.0, 2.0, 3.0, 4.0]
         """
-        data, real = vector("encode", values, self.slots, single=True)
+        data, _ = vector("encode", values, self.slots, single=True)
         most = self.params.levels
         at = most if level is None else at_level("encode", level, most)
-        return Plaintext(_native.CkksPlaintext(self._context, data, at), real)
+        return Plaintext(_native.CkksPlaintext(self._context, data, at))
 
     def bootstrap(
         self,
@@ -254,7 +254,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         native = owned("bootstrap", require(x, "bootstrap"), self.key_id)
         values = "real" if native.real else "complex"
         made = self._run(kind, stage_count, values, iterations, [native], progress)
-        return Ciphertext(made[0], self, native.real)
+        return Ciphertext(made[0], self)
 
     @called("bootstrap_pair")
     def bootstrap_pair(
@@ -299,7 +299,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         pair = [owned("bootstrap", require(x, "bootstrap"), self.key_id) for x in (a, b)]
         self._require_pair(pair, kind)
         made = self._run(kind, stage_count, "merged", iterations, pair, progress)
-        return Ciphertext(made[0], self, True), Ciphertext(made[1], self, True)
+        return Ciphertext(made[0], self), Ciphertext(made[1], self)
 
     def check(self, values: npt.ArrayLike, kind: str | None = None) -> None:
         """Raises an error for plaintext values that a bootstrap would not bring back: the server
@@ -360,7 +360,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         [2.0, 3.0, 4.0, 1.0]
         """
         own = owned("attach", require(x, "attach"), self.key_id)
-        return Ciphertext(own._native.on(self._context), self, x.real)
+        return Ciphertext(own._native.on(self._context), self)
 
     @called("load")
     def load(
@@ -439,7 +439,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         return self._read(op, native, said, real)
 
     def _read(self, op: str, native: _native.CkksCiphertext, said: bool | None, real: bool) -> Any:
-        return owned(op, of_file(native, self, known_real(op, said, real)), self.key_id)
+        return owned(op, of_file(as_said(op, native, said, real), self), self.key_id)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the keys to a file, for `load_server`, with a note of their purpose.
@@ -565,19 +565,19 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
             raise BadInput("run", wanted, got, "pass one for each argument")
         lanes, batch = lanes_of(inputs)
         own = [[owned("run", x, self.key_id) for x in lane] for lane in lanes]
-        known_real = [all(lane[i].real for lane in own) for i in range(len(inputs))]
-        real = program._native.real(known_real)
+        # Refused before matrices are encoded.
+        program._native.real([all(lane[i].real for lane in own) for i in range(len(inputs))])
         ready = self._prepared.of_program(program._native, program.cost.diagonals)
         with _progress.shown(progress, "program", 1.0) as callback, named(""):
             made = ready.run([[x._native for x in lane] for lane in own], callback)
         before = {x._native.loss for lane in own for x in lane}
 
-        def result(y: _native.CkksCiphertext, known: bool) -> Ciphertext:
+        def result(y: _native.CkksCiphertext) -> Ciphertext:
             lost = y.loss if y.doubt else None
             where = program._line(lost[2]) if lost and lost not in before else ""
-            return Ciphertext(y, self, known, where)
+            return Ciphertext(y, self, where)
 
-        each = [[result(y, r) for y, r in zip(lane, real, strict=True)] for lane in made]
+        each = [[result(y) for y in lane] for lane in made]
         results = [list(column) if batch else column[0] for column in zip(*each, strict=True)]
         return results[0] if len(results) == 1 else tuple(results)
 

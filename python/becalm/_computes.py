@@ -30,7 +30,7 @@ class Computes(Generic[V, N]):
         """A vector that this side computes with."""
         raise NotImplementedError
 
-    def _vector(self, native: N, real: bool) -> V:
+    def _vector(self, native: N) -> V:
         raise NotImplementedError
 
     def _product(self, matrix: Matrix, x: N) -> N:
@@ -87,7 +87,7 @@ class Computes(Generic[V, N]):
         [1.0, 4.0, 9.0, 16.0]
         """
         x, y = self._operand("multiply", a), self._operand("multiply", b)
-        return self._vector(self._calls.multiply(x._native, y._native), x.real and y.real)
+        return self._vector(self._calls.multiply(x._native, y._native))
 
     def power(self, x: V, exponent: int) -> V:
         """`x**exponent` by squares and products in one run; takes ⌈log2(exponent)⌉ levels.
@@ -112,7 +112,7 @@ class Computes(Generic[V, N]):
         native = self._operand("power", x)._native
         # No ciphertext has 63 levels.
         times = min(_values.at_least_one("power", "exponent", exponent), (1 << 63) - 1)
-        return self._vector(self._calls.power(native, times), x.real)
+        return self._vector(self._calls.power(native, times))
 
     def dot(self, xs: Iterable[V], ys: Iterable[V]) -> V:
         """Σ x·y over pairs of two lists, one level below the lowest of all.
@@ -137,9 +137,8 @@ class Computes(Generic[V, N]):
         [2.0, 4.0, 12.0, 16.0]
         """
         left, right = ([self._operand("dot product", x) for x in s] for s in paired(xs, ys))
-        real = all(x.real for x in (*left, *right))
         made = self._calls.dot([x._native for x in left], [y._native for y in right])
-        return self._vector(made, real)
+        return self._vector(made)
 
     @overload
     def rotate(self, x: V, by: int) -> V: ...
@@ -174,9 +173,9 @@ class Computes(Generic[V, N]):
         least = [k % native.slots for k in listed]
         with named(f"make keys with rotations={listed}"):
             if not several:
-                return self._vector(self._calls.rotate(native, least[0]), x.real)
+                return self._vector(self._calls.rotate(native, least[0]))
             made = self._calls.rotate_many(native, least) if least else []
-            return [self._vector(y, x.real) for y in made]
+            return [self._vector(y) for y in made]
 
     def sum(self, x: V, size: int | None = None, *, stride: int = 1) -> V:
         """In slot i the sum of slots i, i + `stride`, …, of `size` slots, counted around; takes no
@@ -210,7 +209,7 @@ class Computes(Generic[V, N]):
         count, step = _summed("sum", native.slots, size, stride)
         with named(_of_sum(count, step)):
             if step == 1:
-                return self._vector(self._calls.sum(native, count), x.real)
+                return self._vector(self._calls.sum(native, count))
             return self.evaluate(_native.CkksFunction.sum(count, step), [x], False)[0]
 
     def mean(self, x: V, size: int | None = None, *, stride: int = 1) -> V:
@@ -315,7 +314,7 @@ class Computes(Generic[V, N]):
         if matrix.slots != native.slots:
             wanted, remedy = f"a matrix for {native.slots} slots", "pass Matrix(array, slots=…)"
             raise BadInput(op, wanted, f"one for {matrix.slots}", remedy)
-        return self._vector(self._product(matrix, native), x.real and matrix.real)
+        return self._vector(self._product(matrix, native))
 
     def polynomial(self, x: V, p: Any) -> V:
         """p of every value; takes ⌈log2(degree + 1)⌉ levels, or one more: `ckks.depth(p)`.
@@ -349,7 +348,7 @@ class Computes(Generic[V, N]):
         [1.0, 1.5, 3.0, 3.0]
         """
         found, native = chebyshev(p), self._operand("polynomial", x)._native
-        return self._vector(self._calls.polynomial(native, *found), x.real)
+        return self._vector(self._calls.polynomial(native, *found))
 
     def conjugate(self, x: V) -> V:
         """The complex conjugate of every value.
@@ -366,7 +365,7 @@ class Computes(Generic[V, N]):
         """
         native = self._operand("conjugate", x)._native
         with named("make keys with conjugate=True"):
-            return self._vector(self._calls.conjugate(native), x.real)
+            return self._vector(self._calls.conjugate(native))
 
     def _kind(self, kind: str | None) -> str:
         if kind is not None:

@@ -110,15 +110,18 @@ class Ciphertext:
     13
     """
 
-    __slots__ = ("_blocks", "_real")
+    __slots__ = ("_blocks",)
 
-    def __init__(self, blocks: list[_native.CkksCiphertext], real: bool) -> None:
+    def __init__(self, blocks: list[_native.CkksCiphertext]) -> None:
         self._blocks = blocks
-        self._real = real
         for block in blocks:
             if block.doubt is not None:
                 doubted(block)
                 break
+
+    @property
+    def _real(self) -> bool:
+        return all(x.real for x in self._blocks)
 
     @property
     def level(self) -> int:
@@ -309,4 +312,4 @@ def paired(op: str, x: Ciphertext, y: Ciphertext, apply: Any) -> Ciphertext:
         got = f"{len(x._blocks)} and {len(y._blocks)} blocks"
         raise BadInput(op, "messages of one length", got, "fill the shorter with zeros")
     blocks = [apply(a, b) for a, b in zip(x._blocks, y._blocks, strict=True)]
-    return Ciphertext(blocks, x._real and y._real)
+    return Ciphertext(blocks)

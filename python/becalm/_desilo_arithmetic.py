@@ -96,7 +96,7 @@ class Arithmetic:
         [-1.0, -2.0, -3.0, -4.0]
         """
         x = cipher("negate", ciphertext)
-        return Ciphertext([b.negate() for b in x._blocks], x._real)
+        return Ciphertext([b.negate() for b in x._blocks])
 
     def multiply(self, x: Any, y: Any, relinearization_key: Key | None = None) -> Ciphertext:
         """x·y, one level lower: ciphertexts, which takes the key, or one and numbers.
@@ -178,7 +178,7 @@ class Arithmetic:
         op = "multiply_imaginary_integer"
         x, factor = (x, y) if isinstance(x, Ciphertext) else (y, x)
         blocks = [_times(b.multiply_i(), _integer(op, factor)) for b in cipher(op, x)._blocks]
-        return Ciphertext(blocks, False)
+        return Ciphertext(blocks)
 
     def conjugate(self, ciphertext: Ciphertext, conjugation_key: Key) -> Ciphertext:
         """The complex conjugate.
@@ -203,7 +203,7 @@ class Arithmetic:
         """
         keys = key_for("conjugate", conjugation_key, "conjugation")._native
         x = cipher("conjugate", ciphertext)
-        return Ciphertext([keys.conjugate(b) for b in x._blocks], x._real)
+        return Ciphertext([keys.conjugate(b) for b in x._blocks])
 
     def rotate(
         self, ciphertext: Ciphertext, rotation_key: Key, delta: int | None = None
@@ -249,7 +249,7 @@ class Arithmetic:
         blocks = list(x._blocks)
         for by in single if fixed is None else [left]:
             blocks = [keys._native.rotate(b, by) for b in blocks]
-        return Ciphertext(blocks, x._real)
+        return Ciphertext(blocks)
 
     def roll(self, ciphertext: Ciphertext, rotation_key: Key, shift: int) -> Ciphertext:
         """The same as `rotate`, as numpy calls it.
@@ -368,7 +368,7 @@ class Arithmetic:
         """
         x = cipher("level_down", ciphertext)
         at = at_level("level_down", level, x.level)
-        return Ciphertext([b.level_down(at) for b in x._blocks], x._real)
+        return Ciphertext([b.level_down(at) for b in x._blocks])
 
     def clone(self, ciphertext: Ciphertext) -> Ciphertext:
         """The ciphertext itself: no call changes it.
@@ -401,7 +401,7 @@ class Arithmetic:
         8
         """
         listed = _listed("vstack", ciphertexts)
-        return Ciphertext([b for x in listed for b in x._blocks], all(x._real for x in listed))
+        return Ciphertext([b for x in listed for b in x._blocks])
 
     def sum(
         self,
@@ -448,7 +448,7 @@ class Arithmetic:
         if axis != 0 and self._slots > 1:
             keys = key_for(op, rotation_key, "rotation")._native
             blocks = [keys.sum(b, self._slots) for b in blocks]
-        return Ciphertext(blocks, x._real)
+        return Ciphertext(blocks)
 
     def weighted_sum(self, ciphertexts: Sequence[Ciphertext], weights: Sequence[Any]) -> Ciphertext:
         """w_0 + w_1·x_1 + w_2·x_2 + …: a constant, then a weight for each ciphertext, as many as
@@ -492,7 +492,7 @@ class Arithmetic:
             return block.multiply_constant(float(weight))
 
         terms = [
-            Ciphertext([times(b, w) for b in x._blocks], x._real)
+            Ciphertext([times(b, w) for b in x._blocks])
             for x, w in zip(listed, weights[1:], strict=False)
         ]
         total = terms[0]
@@ -500,32 +500,28 @@ class Arithmetic:
             total = self.add(total, term)
         return self.add(total, factors[0])
 
-    def _split(self, op: str, message: npt.ArrayLike) -> tuple[list[bytes], bool]:
+    def _split(self, op: str, message: npt.ArrayLike) -> list[bytes]:
         values = np.atleast_1d(numbers(op, message))
         if values.ndim != 1 or not values.size:
             got = f"values of type {values.dtype} in the shape {values.shape}"
             raise BadInput(op, "a flat list or array of numbers", got, "convert it")
         filled = np.zeros(-(-values.size // self._slots) * self._slots, dtype="<c16")
         filled[: values.size] = values
-        real = values.dtype.kind != "c"
-        return [b.tobytes() for b in filled.reshape(-1, self._slots)], real
+        return [b.tobytes() for b in filled.reshape(-1, self._slots)]
 
     def _with_plain(
         self, op: str, x: Any, values: Any, apply: Callable[[Block, bytes], Block]
     ) -> Ciphertext:
         x = cipher(op, x)
         array = _numbers(op, values)
-        if array.ndim == 0:
-            blocks, real = [array.astype("<c16").tobytes()], array.dtype.kind != "c"
-        else:
-            blocks, real = self._split(op, array)
+        blocks = [array.astype("<c16").tobytes()] if array.ndim == 0 else self._split(op, array)
         if len(blocks) == 1:
             blocks *= len(x._blocks)
         if len(blocks) != len(x._blocks):
             got = f"{len(blocks)} for {len(x._blocks)}"
             raise BadInput(op, "as many blocks of numbers as ciphertexts", got, "pad them")
         made = [apply(a, b) for a, b in zip(x._blocks, blocks, strict=True)]
-        return Ciphertext(made, x._real and real)
+        return Ciphertext(made)
 
 
 def _plain_sum(x: Block, values: bytes) -> Block:

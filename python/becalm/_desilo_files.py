@@ -46,7 +46,7 @@ class Files:
         [1.0, 2.0, 3.0, 4.0]
         """
         x = cipher("serialize_ciphertext", ciphertext)
-        return [b.to_bytes(x._real) for b in x._blocks]
+        return [b.to_bytes() for b in x._blocks]
 
     def deserialize_ciphertext(self, blocks: list[bytes]) -> Ciphertext:
         """Reads the bytes of `serialize_ciphertext`.
@@ -74,7 +74,7 @@ class Files:
             got = type(blocks).__name__ if blocks else "nothing"
             raise BadInput("deserialize_ciphertext", "a list of bytes", got, remedy)
         read = [_native.CkksCiphertext.from_bytes(self._context, b, None) for b in blocks]
-        return Ciphertext([x for x, _ in read], all(real is True for _, real in read))
+        return Ciphertext([x for x, _ in read])
 
     def write_ciphertext(self, ciphertext: Ciphertext, file_path: Path) -> None:
         """Writes a ciphertext of one block to a file.
@@ -104,7 +104,7 @@ class Files:
         if len(x._blocks) != 1:
             got = f"{len(x._blocks)} blocks"
             raise BadInput("write_ciphertext", "one block", got, "write parts of the message")
-        x._blocks[0].save(file, x._real)
+        x._blocks[0].save(file)
 
     def read_ciphertext(self, file_path: Path) -> Ciphertext:
         """Reads the file of `write_ciphertext`.
@@ -124,8 +124,8 @@ class Files:
         """
         file = _values.path("read_ciphertext", file_path)
         with of_kind("read_ciphertext", file, "becalm.rlwe"):
-            block, real = _native.CkksCiphertext.load(self._context, file, None)
-        return Ciphertext([block], real is True)
+            block, _ = _native.CkksCiphertext.load(self._context, file, None)
+        return Ciphertext([block])
 
     def serialize_public_key(self, public_key: PublicKey) -> bytes:
         """The bytes of a file.

@@ -92,8 +92,9 @@ class Matrices(Arithmetic):
         """
         if not isinstance(plaintext, Plaintext):
             raise BadInput("decode", "a plaintext", kind_of(plaintext), "use encode")
-        blocks, real = self._split("decode", plaintext._values)
+        blocks = self._split("decode", plaintext._values)
         values = np.frombuffer(b"".join(blocks), dtype="<c16")
+        real = plaintext._values.dtype.kind != "c"
         return values.real.copy() if real else values.astype(np.complex128)
 
     def encode_to_plain_matrix(
@@ -223,7 +224,7 @@ class Matrices(Arithmetic):
         at = min(x.level, encoded.level)
         map_ = encoded._matrix._encoded(self._context, at)
         blocks = [key._native.linear(b.level_down(at), map_) for b in x._blocks]
-        return Ciphertext(blocks, x._real and encoded._matrix.real)
+        return Ciphertext(blocks)
 
     def evaluate_polynomial(
         self, ciphertext: Ciphertext, coefficients: Sequence[float], relinearization_key: Key
@@ -285,7 +286,7 @@ class Matrices(Arithmetic):
         op, x = "evaluate_chebyshev_polynomial", cipher("evaluate_polynomial", ciphertext)
         keys = key_for(op, relinearization_key, "relinearization")._native
         real = _coefficients(op, coefficients).tolist()
-        return Ciphertext([keys.polynomial(b, real) for b in x._blocks], x._real)
+        return Ciphertext([keys.polynomial(b, real) for b in x._blocks])
 
     def make_power_basis(
         self, ciphertext: Ciphertext, max_power: int, relinearization_key: Key

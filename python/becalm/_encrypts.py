@@ -83,10 +83,10 @@ class Key(_html.Shown):
         >>> secret.decrypt(secret.encrypt([1, 2, 3, 4], level=2)).round(2).tolist()
         [1.0, 2.0, 3.0, 4.0]
         """
-        data, real = vector("encrypt", at_least_one_value(values), self._slots, single=False)
+        data, _ = vector("encrypt", at_least_one_value(values), self._slots, single=False)
         at = self._levels if level is None else at_level("encrypt", level, self._levels)
         most = None if bound is None else _values.real("encrypt", "bound", bound)
-        return Ciphertext(self._native.encrypt(data, at, most), self._server, real)
+        return Ciphertext(self._native.encrypt(data, at, most), self._server)
 
     @called("encrypt_packed")
     def encrypt_packed(self, values: npt.ArrayLike, *, bits: int) -> PackedArray:
@@ -461,8 +461,8 @@ class SecretKey(Key):
         """
         most, file = _values.limit("load", limit), _values.path("load", path)
         with of_kind("load", file, "becalm.rlwe"):
-            native, real = _native.CkksCiphertext.load(self._context, file, most)
-        return owned("load", of_file(native, self._server, real is True), self.key_id)
+            native, _ = _native.CkksCiphertext.load(self._context, file, most)
+        return owned("load", of_file(native, self._server), self.key_id)
 
     def to_bytes(self) -> bytes:
         """The file of `save` in memory, not encrypted: for a vault.

@@ -74,13 +74,12 @@ class Plaintext(_html.Shown):
     [1.0, 2.0, 3.0, 4.0]
     """
 
-    __slots__ = ("_native", "_real")
+    __slots__ = ("_native",)
     #: numpy leaves `array + plaintext` to the plaintext.
     __array_ufunc__ = None
 
-    def __init__(self, native: _native.CkksPlaintext, real: bool) -> None:
+    def __init__(self, native: _native.CkksPlaintext) -> None:
         self._native = native
-        self._real = real
 
     @property
     def params(self) -> str:
@@ -105,7 +104,7 @@ class Plaintext(_html.Shown):
     @property
     def real(self) -> bool:
         """True if all values are real."""
-        return self._real
+        return self._native.real
 
     @property
     def nbytes(self) -> int:
@@ -125,7 +124,7 @@ class Plaintext(_html.Shown):
         >>> server.encode([1, 2, 3, 4]).decode().round(2).tolist()
         [1.0, 2.0, 3.0, 4.0]
         """
-        return array(self._native.decode(), self._real)
+        return array(self._native.decode(), self.real)
 
     def __len__(self) -> int:
         return self.slots
@@ -177,11 +176,10 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
     [2.0, 5.0, 10.0, 17.0]
     """
 
-    __slots__ = ("_native", "_real")
+    __slots__ = ("_native",)
     _what = "a vector of CKKS"
     _compared = "use ckks.compare()(x, y), which approximates it, or decrypt it"
     _native: N
-    _real: bool
 
     @property
     def params(self) -> str:
@@ -206,7 +204,7 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
     @property
     def real(self) -> bool:
         """True if all values are known to be real."""
-        return self._real
+        return self._native.real
 
     def __len__(self) -> int:
         return self.slots
@@ -215,9 +213,9 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
         if isinstance(other, Vector):
             return self._with(self._native.add(self._beside("add", other)._native), other)
         if isinstance(other, Plaintext):
-            return self._with(self._native.add_encoded(other._native), real=other.real)
-        data, real = vector("add", other, self.slots, single=True)
-        return self._with(self._native.add_plain(data), real=real)
+            return self._with(self._native.add_encoded(other._native))
+        data, _ = vector("add", other, self.slots, single=True)
+        return self._with(self._native.add_plain(data))
 
     __radd__ = __add__
 
@@ -241,7 +239,7 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
             same = self._beside("multiply", other)
             return self._computing("multiply", other).multiply(self, same)
         if isinstance(other, Plaintext):
-            return self._with(self._native.multiply_encoded(other._native), real=other.real)
+            return self._with(self._native.multiply_encoded(other._native))
         data, real = vector("multiply", other, self.slots, single=True)
         if np.ndim(other) and np.size(other) == 1:
             # As numpy stretches it.
@@ -253,7 +251,7 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
         if len(data) == 16 and real:
             factor = float(np.frombuffer(data, dtype="<c16")[0].real)
             return self._with(self._native.multiply_constant(factor))
-        return self._with(self._native.multiply_plain(data), real=real)
+        return self._with(self._native.multiply_plain(data))
 
     __rmul__ = __mul__
 
@@ -361,7 +359,7 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
         >>> bool(abs(secret.decrypt(secret.encrypt([1, 2]).times_i())[0] - 1j) < 0.01)
         True
         """
-        return self._with(self._native.multiply_i(), real=False)
+        return self._with(self._native.multiply_i())
 
     def level_down(self, level: int) -> Self:
         """The same values at a lower level: smaller and faster.
@@ -498,8 +496,8 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
         """The server that computes with it, or the program that records it."""
         raise NotImplementedError
 
-    def _made(self, native: N, real: bool, other: Vector[Any] | None) -> Self:
-        """A vector that an instruction made of it."""
+    def _with(self, native: N, other: Vector[Any] | None = None) -> Self:
+        """A vector that an instruction made of it, and of another."""
         raise NotImplementedError
 
     def _beside(self, op: str, other: Vector[Any]) -> Self:
@@ -510,10 +508,6 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
         remedy = "declare arguments by input() of the program, and run it on ciphertexts"
         raise BadInput(op, wanted, got, remedy)
 
-    def _with(self, native: N, other: Vector[Any] | None = None, real: bool = True) -> Self:
-        real = self._real and real and (other is None or other._real)
-        return self._made(native, real, other)
-
 
 def slots_after(x: V, op: str, start: int, count: int, to: int) -> V:
     """`count` values from slot `start` on, moved to slot `to`; zeros elsewhere."""
@@ -522,13 +516,11 @@ def slots_after(x: V, op: str, start: int, count: int, to: int) -> V:
     return made
 
 
-def all_real(function: _native.CkksFunction, xs: Sequence[Vector[Any]]) -> bool:
-    """Whether all vectors are real, as those must be that meet an approximation."""
-    real = all(x.real for x in xs)
-    if function.domain is not None and not real:
+def require_real(function: _native.CkksFunction, xs: Sequence[Vector[Any]]) -> None:
+    """Refuses vectors that are not known to be real where they meet an approximation."""
+    if function.domain is not None and not all(x.real for x in xs):
         remedy = "use real values; server.load(path, real=True) says so of a file"
         raise BadInput(function.name, "values known to be real", "others", remedy)
-    return real
 
 
 def at_level(op: str, level: Any, most: int) -> int:

@@ -249,7 +249,7 @@ class PackedArray(ByTable, _html.Shown):
         >>> secret.decrypt(secret.load("packed.becalm")).tolist()
         [1, 2, 3, 15]
         """
-        self._one().save(_values.path("save", path), True)
+        self._one().save(_values.path("save", path))
 
     def to_bytes(self) -> bytes:
         """The bytes of the file that `save` writes.
@@ -269,7 +269,7 @@ class PackedArray(ByTable, _html.Shown):
         >>> secret.decrypt(server.from_bytes(packed.to_bytes())).tolist()
         [1, 2, 3, 15]
         """
-        return self._one().to_bytes(True)
+        return self._one().to_bytes()
 
     def _one(self) -> _native.CkksCiphertext:
         if len(self._parts) > 1:
@@ -407,13 +407,11 @@ def decrypted(native: _native.CkksSecretKey, x: PackedArray) -> npt.NDArray[np.u
     return np.concatenate(parts).astype(np.uint8).reshape(x.shape)
 
 
-def of_file(
-    native: _native.CkksCiphertext, server: Server | None, real: bool
-) -> Ciphertext | PackedArray:
+def of_file(native: _native.CkksCiphertext, server: Server | None) -> Ciphertext | PackedArray:
     """The object that a file holds: the class that wrote it."""
     if native.integers:
         return PackedArray([native], (_count(native),), server)
-    return Ciphertext(native, server, real)
+    return Ciphertext(native, server)
 
 
 def _count(part: _native.CkksCiphertext) -> int:

@@ -61,7 +61,6 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         self,
         native: _native.CkksCiphertext,
         server: Server | None = None,
-        real: bool = False,
         where: str = "",
     ) -> None:
         if not isinstance(native, _native.CkksCiphertext):
@@ -69,7 +68,6 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
             raise BadInput("ciphertext", "one that becalm made", type(native).__name__, remedy)
         self._native = native
         self._server = server
-        self._real = real
         if native.doubt is not None:
             self._doubted(where)
 
@@ -159,7 +157,7 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         (True, False)
         """
         native = self._native.within(_values.real("within", "bound", bound))
-        return Ciphertext(native, self._server, self._real)
+        return Ciphertext(native, self._server)
 
     def vouched(
         self,
@@ -220,7 +218,7 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
             remedy = "vouch for its bounds first: like.vouched(values=…, worst=…)"
             raise BadInput("vouched", "a result whose account is vouched for", "another", remedy)
         native = self._native.vouched(*bounds, None if like is None else like._native)
-        return Ciphertext(native, self._server, self._real)
+        return Ciphertext(native, self._server)
 
     def bootstrap(
         self,
@@ -263,7 +261,7 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         >>> secret.decrypt(becalm.load("x.becalm", allow_insecure=True)).round(2).tolist()
         [1.0, 2.0, 3.0, 4.0]
         """
-        self._native.save(_values.path("save", path), self._real)
+        self._native.save(_values.path("save", path))
 
     def decrypt(self, secret: SecretKey) -> npt.NDArray[Any]:
         """The same as `secret.decrypt(x)`: for the owner of the key alone.
@@ -295,7 +293,7 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         >>> secret.decrypt(becalm.from_bytes(sent, allow_insecure=True)).round(2).tolist()
         [1.0, 2.0, 3.0, 4.0]
         """
-        return self._native.to_bytes(self._real)
+        return self._native.to_bytes()
 
     def __copy__(self) -> Ciphertext:
         """Itself, for nothing changes it: a copy knows its server."""
@@ -306,7 +304,7 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travels as the bytes of its file; it comes back without its server: `server.attach`."""
-        return _restored, (self.params, self.to_bytes(), self._real)
+        return _restored, (self.params, self.to_bytes())
 
     def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
         return "becalm.ckks.Ciphertext", [
@@ -337,11 +335,9 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
             return other._of(op)
         return self._of(op)
 
-    def _made(
-        self, native: _native.CkksCiphertext, real: bool, other: Vector[Any] | None
-    ) -> Ciphertext:
+    def _with(self, native: _native.CkksCiphertext, other: Vector[Any] | None = None) -> Ciphertext:
         server = self._server or (other._server if isinstance(other, Ciphertext) else None)
-        return Ciphertext(native, server, real)
+        return Ciphertext(native, server)
 
 
 def doubted(native: _native.CkksCiphertext, where: str = "", remedy: str = "") -> None:
@@ -370,18 +366,20 @@ def owned(op: str, x: K, key_id: str) -> K:
     raise WrongKey(op, f"a ciphertext of key {key_id}", f"one of key {x.key_id}", remedy)
 
 
-def known_real(op: str, said: bool | None, real: bool) -> bool:
-    """Whether values are known to be real, by their file and by the caller."""
+def as_said(
+    op: str, native: _native.CkksCiphertext, said: bool | None, real: bool
+) -> _native.CkksCiphertext:
+    """A ciphertext of a file, of whose values the caller may say that they are real."""
     if said is False and real:
         wanted, remedy = "a ciphertext of real values", "leave real=True out"
         raise BadInput(op, wanted, "a file that says its values are complex", remedy)
-    return bool(said or real)
+    return native.as_real() if real else native
 
 
-def _restored(name: str, file: bytes, real: bool) -> Ciphertext:
+def _restored(name: str, file: bytes) -> Ciphertext:
     # A toy is allowed, as it was when it was made. Its server's threads come with `attach`.
     native, _ = _native.CkksCiphertext.from_bytes(context(name, True, 0), file, None)
-    return Ciphertext(native, None, real)
+    return Ciphertext(native)
 
 
 @lru_cache(maxsize=2)

@@ -314,8 +314,8 @@ class Engine(Matrices, KeyFiles):
         self._require_own("encrypt", key, what)
         most = ckks.params(self._context.name).levels
         at = self._max_level if level is None else at_level("encrypt", level, most)
-        blocks, real = self._split("encrypt", message)
-        return Ciphertext([key._native.encrypt(b, at) for b in blocks], real)
+        blocks = self._split("encrypt", message)
+        return Ciphertext([key._native.encrypt(b, at) for b in blocks])
 
     def decrypt(self, ciphertext: Ciphertext, secret_key: SecretKey) -> npt.NDArray[Any]:
         """The numbers, `float64` or `complex128`. For the owner of the key alone: see SECURITY."""
@@ -424,7 +424,7 @@ class Engine(Matrices, KeyFiles):
         values = "real" if x._real else "complex"
         lanes = [[b] for b in x._blocks]
         made = self._bootstrapped(op, kind, purpose, values, keys, named, stage_count, lanes)
-        return Ciphertext([y for (y,) in made], x._real)
+        return Ciphertext([y for (y,) in made])
 
     def _run_pair(
         self,
@@ -447,7 +447,7 @@ class Engine(Matrices, KeyFiles):
         lanes = [[x, y] for x, y in zip(a._blocks, b._blocks, strict=True)]
         made = self._bootstrapped(op, kind, purpose, "merged", keys, named, stage_count, lanes)
         first, second = zip(*made, strict=True)
-        return Ciphertext(list(first), True), Ciphertext(list(second), True)
+        return Ciphertext(list(first)), Ciphertext(list(second))
 
     def _bootstrapped(
         self,

@@ -33,11 +33,11 @@ macro_rules! on_kept {
 pub struct CkksCiphertext(pub(crate) Vector);
 
 impl CkksCiphertext {
-    /// The ciphertext that brief work makes.
+    /// The ciphertext that brief work makes, and whether all its values are known to be real.
     pub(crate) fn made(
         py: Python<'_>,
         on: &Shared,
-        work: impl FnOnce(&Context) -> Result<Rlwe> + Send,
+        work: impl FnOnce(&Context) -> Result<(Rlwe, bool)> + Send,
     ) -> PyResult<Self> {
         Vector::made(py, on, work).map(CkksCiphertext)
     }
@@ -52,7 +52,7 @@ impl CkksCiphertext {
         let read = |context: &Context| {
             let (x, known) = read(context)?;
             real = known;
-            Ok(x)
+            Ok((x, known == Some(true)))
         };
         let made = CkksCiphertext::made(py, on, read)?;
         Ok((made, real))
@@ -63,7 +63,8 @@ impl CkksCiphertext {
         py: Python<'_>,
         work: impl FnOnce(&Context, &Rlwe) -> Result<Rlwe> + Send,
     ) -> PyResult<Self> {
-        CkksCiphertext::made(py, &self.0.on, |context| work(context, &*self.0.open()?))
+        let real = self.0.real;
+        CkksCiphertext::made(py, &self.0.on, |c| Ok((work(c, &*self.0.open()?)?, real)))
     }
 
     /// A call that needs no key.
@@ -215,11 +216,11 @@ impl CkksCiphertext {
     fn attached(&self, py: Python<'_>, on: &CkksContext) -> PyResult<Self> {
         let (own, other) = (on_kept!(self, params), on.0.context.params().name);
         if own == other && self.0.on.compact == on.0.compact {
-            let Vector { kept, .. } = self.0.clone();
-            return Ok(CkksCiphertext(Vector { on: on.0.clone(), kept }));
+            return Ok(CkksCiphertext(Vector { on: on.0.clone(), ..self.0.clone() }));
         }
         if own == other {
-            return CkksCiphertext::made(py, &on.0, |_| Ok(self.0.open()?.as_ref().clone()));
+            let own = |_: &Context| Ok((self.0.open()?.as_ref().clone(), self.0.real));
+            return CkksCiphertext::made(py, &on.0, own);
         }
         let (wanted, remedy) = (format!("a ciphertext of `{other}`"), "use one set throughout");
         Err(raise(Error::wrong_params("attach", wanted, format!("`{own}`"), remedy)))
@@ -304,7 +305,8 @@ impl CkksCiphertext {
     fn add_integers(&self, py: Python<'_>, data: &[u8]) -> PyResult<Self> {
         let (key, data) = (on_kept!(self, key_id), integers(data));
         let bits = on_kept!(self, integers).map_or(0, |own| own.bits);
-        let other = Vector::made(py, &self.0.on, |c| c.public_integers(&data, bits, key))?;
+        let public = |c: &Context| Ok((c.public_integers(&data, bits, key)?, true));
+        let other = Vector::made(py, &self.0.on, public)?;
         self.with(&[&self.0, &other], None)
             .one(py, "add", |p, r| p.add(r[0], r[1]))
             .map(CkksCiphertext)
@@ -324,15 +326,28 @@ impl CkksCiphertext {
             .map(CkksCiphertext)
     }
 
-    /// Writes a file, which says whether all values are known to be `real`.
-    fn save(&self, py: Python<'_>, path: PathBuf, real: bool) -> PyResult<()> {
-        let save = |c: &Context| c.save_noted_ciphertext(&*self.0.open()?, Some(real), &path);
+    /// Whether all values are known to be real.
+    #[getter]
+    fn real(&self) -> bool {
+        self.0.real
+    }
+
+    /// The same ciphertext, of whose values the caller says that they are real.
+    fn as_real(&self) -> Self {
+        CkksCiphertext(Vector { real: true, ..self.0.clone() })
+    }
+
+    /// Writes a file, which says whether all values are known to be real.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let real = Some(self.0.real);
+        let save = |c: &Context| c.save_noted_ciphertext(&*self.0.open()?, real, &path);
         brief(py, &self.0.on, save)
     }
 
     /// The bytes of a file.
-    fn to_bytes<'py>(&self, py: Python<'py>, real: bool) -> PyResult<Bound<'py, PyBytes>> {
-        let write = |c: &Context| c.noted_ciphertext_to_bytes(&*self.0.open()?, Some(real));
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let real = Some(self.0.real);
+        let write = |c: &Context| c.noted_ciphertext_to_bytes(&*self.0.open()?, real);
         Ok(PyBytes::new(py, &brief(py, &self.0.on, write)?))
     }
 }

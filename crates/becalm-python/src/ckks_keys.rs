@@ -4,7 +4,7 @@ use crate::call::{Watched, raise, supervised};
 use crate::ciphertext::{flat, trust};
 use crate::ckks::{CkksCiphertext, integers};
 use crate::ckks_evaluate::CkksKeys;
-use crate::ckks_machine::{CkksContext, Shared, brief, bytes_of, form_named, values};
+use crate::ckks_machine::{CkksContext, Shared, all_real, brief, bytes_of, form_named, values};
 use crate::ckks_threshold::CkksKeyShare;
 use crate::keys::CkksNeeds;
 use becalm::cipher;
@@ -62,10 +62,11 @@ impl CkksSecretKey {
     ) -> PyResult<CkksCiphertext> {
         CkksCiphertext::made(py, &self.0, |c| {
             let data = Zeroizing::new(values(data));
-            match bound {
+            let made = match bound {
                 Some(bound) => c.encrypt_within(&data, bound, level, &self.1),
                 None => c.encrypt(&data, level, &self.1),
-            }
+            };
+            Ok((made?, all_real(&data)))
         })
     }
 
@@ -78,7 +79,8 @@ impl CkksSecretKey {
     /// Encrypts integers of so many bits, 8 bytes each.
     fn encrypt_integers(&self, py: Python<'_>, data: &[u8], bits: u32) -> PyResult<CkksCiphertext> {
         let data = Zeroizing::new(integers(data));
-        CkksCiphertext::made(py, &self.0, |c| c.encrypt_integers(&data, bits, &self.1))
+        let encrypt = |c: &Context| Ok((c.encrypt_integers(&data, bits, &self.1)?, true));
+        CkksCiphertext::made(py, &self.0, encrypt)
     }
 
     /// Decrypts to integers of 8 bytes each.
@@ -236,10 +238,11 @@ impl CkksPublicKey {
     ) -> PyResult<CkksCiphertext> {
         CkksCiphertext::made(py, &self.0, |c| {
             let data = Zeroizing::new(values(data));
-            match bound {
+            let made = match bound {
                 Some(bound) => c.encrypt_public_within(&data, bound, level, &self.1),
                 None => c.encrypt_public(&data, level, &self.1),
-            }
+            };
+            Ok((made?, all_real(&data)))
         })
     }
 
@@ -252,7 +255,8 @@ impl CkksPublicKey {
     /// Encrypts integers of so many bits, 8 bytes each.
     fn encrypt_integers(&self, py: Python<'_>, data: &[u8], bits: u32) -> PyResult<CkksCiphertext> {
         let data = Zeroizing::new(integers(data));
-        CkksCiphertext::made(py, &self.0, |c| c.encrypt_integers_public(&data, bits, &self.1))
+        let encrypt = |c: &Context| Ok((c.encrypt_integers_public(&data, bits, &self.1)?, true));
+        CkksCiphertext::made(py, &self.0, encrypt)
     }
 
     /// The bytes of its file.

@@ -64,6 +64,12 @@ pub(crate) fn brief<T: Send>(
     Ok(made)
 }
 
+/// Whether all values are real, in a time that does not depend on them.
+pub(crate) fn all_real(values: &[Complex]) -> bool {
+    // A shift drops the sign of a zero.
+    values.iter().fold(0, |bits, v| bits | v.im.to_bits() << 1) == 0
+}
+
 pub(crate) fn values(bytes: &[u8]) -> Vec<Complex> {
     let (pairs, _) = bytes.as_chunks::<16>();
     let real = |b: &[u8]| b.try_into().map_or(f64::NAN, f64::from_le_bytes);
@@ -179,23 +185,25 @@ pub(crate) enum Kept {
 pub(crate) struct Vector {
     pub(crate) on: Shared,
     pub(crate) kept: Kept,
+    /// Whether all values are known to be real.
+    pub(crate) real: bool,
 }
 
 impl Vector {
-    /// A result, packed where the machine is compact.
-    pub(crate) fn new(on: &Shared, x: Rlwe) -> Result<Vector> {
+    /// A result, packed where the machine is compact, and whether all its values are known to be real.
+    pub(crate) fn new(on: &Shared, (x, real): (Rlwe, bool)) -> Result<Vector> {
         let kept = match on.compact {
             true => Kept::Packed(Arc::new(on.context.pack(&x)?)),
             false => Kept::Ready(Arc::new(x)),
         };
-        Ok(Vector { on: on.clone(), kept })
+        Ok(Vector { on: on.clone(), kept, real })
     }
 
     /// The ciphertext that brief work makes.
     pub(crate) fn made(
         py: Python<'_>,
         on: &Shared,
-        work: impl FnOnce(&Context) -> Result<Rlwe> + Send,
+        work: impl FnOnce(&Context) -> Result<(Rlwe, bool)> + Send,
     ) -> PyResult<Vector> {
         brief(py, on, |context| Vector::new(on, work(context)?))
     }
@@ -293,9 +301,13 @@ impl Call<'_> {
         let given: Vec<&Rlwe> = opened.iter().map(Arc::as_ref).collect();
         let none = || given.first().map(|x| Arc::new(CkksKeys::none(x.params(), x.key_id())));
         let keys = self.keys.cloned().or_else(none).ok_or_else(no_result)?;
-        let run = |on: &Evaluator<Ckks>| on.run_with(ready(on, &given)?, &given, progress);
-        let made = self.on.keyring.run(&keys, run)?;
-        made.into_iter().map(|x| Vector::new(self.on, x)).collect()
+        let known: Vec<bool> = self.inputs.iter().map(|x| x.real).collect();
+        let run = |on: &Evaluator<Ckks>| {
+            let ready = ready(on, &given)?;
+            let real = ready.program().real(&known)?;
+            Ok(on.run_with(ready, &given, progress)?.into_iter().zip(real))
+        };
+        self.on.keyring.run(&keys, run)?.map(|made| Vector::new(self.on, made)).collect()
     }
 }
 
@@ -309,11 +321,15 @@ pub(crate) fn run_lanes(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<Vec<Vector>>> {
     watched(py, on, progress, |step| {
+        // An argument is real where that of every lane is.
+        let arguments = ready.program().inputs().len();
+        let known = |i: usize| lanes.iter().all(|lane| lane.get(i).is_none_or(|x| x.real));
+        let real = ready.program().real(&(0..arguments).map(known).collect::<Vec<bool>>())?;
         let mut results = Vec::with_capacity(lanes.len());
         let open = |x: &&Vector| x.open().map(Arc::unwrap_or_clone);
         let take = |lane: usize| lanes[lane].iter().map(open).collect();
         let give = |_, made: Vec<Rlwe>| {
-            let kept = made.into_iter().map(|x| Vector::new(on, x));
+            let kept = made.into_iter().zip(real.iter().copied()).map(|x| Vector::new(on, x));
             results.push(kept.collect::<Result<Vec<_>>>()?);
             Ok(())
         };

@@ -1,7 +1,9 @@
 //! CKKS: plaintexts and matrices, which stand beside ciphertexts.
 
 use crate::call::{detached, guarded};
-use crate::ckks_machine::{CkksContext, Plain, Shared, brief, bytes_of, prepared, values, watched};
+use crate::ckks_machine::{
+    CkksContext, Plain, Shared, all_real, brief, bytes_of, prepared, values, watched,
+};
 use becalm::backend::Prepared;
 use becalm::ckks::Matrix;
 use becalm::math::complex::Complex;
@@ -78,6 +80,12 @@ impl CkksPlaintext {
     #[getter]
     fn nbytes(&self) -> usize {
         self.plain.bytes()
+    }
+
+    /// Whether all values are real.
+    #[getter]
+    fn real(&self) -> bool {
+        all_real(&self.values)
     }
 
     /// The values, rounded as they were.

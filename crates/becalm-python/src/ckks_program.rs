@@ -85,8 +85,10 @@ pub struct CkksProgram(Recorder);
 impl CkksProgram {
     /// A program that was recorded elsewhere.
     pub(crate) fn of(program: Program) -> Self {
+        // A file says nothing of the values of its arguments.
+        let real = vec![false; program.inputs().len()];
         let program = Arc::new(program);
-        let recording = Recording { program, real: vec![], bootstraps: None, auto: false };
+        let recording = Recording { program, real, bootstraps: None, auto: false };
         CkksProgram(Arc::new(Mutex::new(recording)))
     }
 
@@ -384,6 +386,14 @@ impl CkksRegister {
     #[getter]
     fn slots(&self) -> usize {
         self.info().slots
+    }
+
+    /// Whether all values are known to be real.
+    #[getter]
+    fn real(&self) -> bool {
+        let own = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = own.program.known_real(&own.real);
+        known.is_ok_and(|known| known.get(self.reg.0 as usize).is_some_and(|real| *real))
     }
 
     /// `self + other`.

@@ -74,7 +74,10 @@ impl CkksProgram {
     }
 
     /// [`CkksProgram::real`] of every register, in order.
-    pub(crate) fn known_real(&self, inputs: &[bool]) -> Result<Vec<bool>> {
+    ///
+    /// # Errors
+    /// As there.
+    pub fn known_real(&self, inputs: &[bool]) -> Result<Vec<bool>> {
         if inputs.len() != self.inputs.len() {
             let (wanted, got) = (format!("{} ciphertexts", self.inputs.len()), inputs.len());
             let remedy = "pass one for each argument";
@@ -111,8 +114,8 @@ impl CkksProgram {
                 | CkksOp::Rescale { .. }
                 | CkksOp::Reinterpret { .. }
                 | CkksOp::Repeat { .. }
-                | CkksOp::WeightedSum { .. }
-                | CkksOp::Tabulate { .. } => sources,
+                | CkksOp::WeightedSum { .. } => sources,
+                CkksOp::Tabulate { from, .. } => known[from.0 as usize],
             };
         }
         Ok(known)
