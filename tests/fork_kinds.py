@@ -294,7 +294,7 @@ def keys(w):
         assert made.bytes_as(form) and chain.packed(needs, form, 1 << 60, "others")
     assert chain.require_tables(1 << 60, "others") is None
     assert made.union(made).ready(1 << 30).nbytes
-    x = secret.encrypt(bytes(16 * 16), 2)
+    x = secret.encrypt(bytes(16 * 16), 2, True)
     assert secret.decrypt(x.multiply_constant(2.0).on(_native.CkksContext("ckks_toy_12", True, 1)))
     _native.CkksPublicKey.from_bytes(context, secret.public_key().to_bytes(), None)
     for name in _native.CkksContext.names()[:1]:

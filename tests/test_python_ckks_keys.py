@@ -118,6 +118,24 @@ def test_files_say_whether_values_are_real(secret, tmp_path):
     assert server.from_bytes(real.to_bytes(), real=True).real
 
 
+def test_no_value_decides_whether_a_ciphertext_says_real(secret):
+    """A file's header is public. Of the values it tells their type alone."""
+
+    def header(file):
+        said = []
+        forged(file, said.append)
+        return {**said[0], "checksum": ""}
+
+    for encrypt in (secret.encrypt, secret.public_key().encrypt):
+        said = []
+        for values in ([0.5 + 0j, 0.25 + 0j], [0.5 + 1e-300j, 0.25], np.zeros(2, complex)):
+            x = encrypt(values, level=1)
+            assert not x.real and secret.decrypt(x).dtype.kind == "c"
+            said.append(header(x.to_bytes()))
+        assert said[0] == said[1] == said[2]
+    assert secret.encrypt(np.array([0.5 + 0j, 0.25]).real, level=1).real
+
+
 def test_a_file_that_leaves_it_open_goes_by_the_caller(secret):
     server = secret.server(bootstrap=None, progress=False)
     file = secret.encrypt([0.5], level=1).to_bytes()

@@ -62,7 +62,8 @@ class Key(_html.Shown):
         Parameters
         ----------
         values
-            Numbers, at most `slots`.
+            Numbers, at most `slots`. Their type is public: values of a complex type count as
+            complex, even if all imaginary parts are 0.
         level
             The level, by default the highest.
         bound
@@ -83,10 +84,10 @@ class Key(_html.Shown):
         >>> secret.decrypt(secret.encrypt([1, 2, 3, 4], level=2)).round(2).tolist()
         [1.0, 2.0, 3.0, 4.0]
         """
-        data, _ = vector("encrypt", at_least_one_value(values), self._slots, single=False)
+        data, real = vector("encrypt", at_least_one_value(values), self._slots, single=False)
         at = self._levels if level is None else at_level("encrypt", level, self._levels)
         most = None if bound is None else _values.real("encrypt", "bound", bound)
-        return Ciphertext(self._native.encrypt(data, at, most), self._server)
+        return Ciphertext(self._native.encrypt(data, at, real, most), self._server)
 
     @called("encrypt_packed")
     def encrypt_packed(self, values: npt.ArrayLike, *, bits: int) -> PackedArray:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 
 def vector(op: str, values: npt.ArrayLike, slots: int, *, single: bool) -> tuple[bytes, bool]:
-    """The bytes of a vector filled with zeros to `slots`, and whether it is real."""
+    """The bytes of a vector filled with zeros to `slots`, and whether its type is real. The values
+    do not decide that: a ciphertext says it to everyone."""
     refuse_encrypted(op, values)
     try:
         array = np.asarray(values)
@@ -41,10 +42,9 @@ def vector(op: str, values: npt.ArrayLike, slots: int, *, single: bool) -> tuple
     if array.size > slots:
         remedy = "split the vector, or make keys for more slots"
         raise BadInput(op, f"at most {slots} values", str(array.size), remedy)
-    real = array.dtype.kind != "c" or not array.imag.any()
     filled = np.zeros(1 if array.ndim == 0 else slots, dtype="<c16")
     filled[: array.size] = array
-    return filled.tobytes(), bool(real)
+    return filled.tobytes(), array.dtype.kind != "c"
 
 
 def at_least_one_value(values: Any) -> Any:
@@ -240,7 +240,7 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
             return self._computing("multiply", other).multiply(self, same)
         if isinstance(other, Plaintext):
             return self._with(self._native.multiply_encoded(other._native))
-        data, real = vector("multiply", other, self.slots, single=True)
+        data, _ = vector("multiply", other, self.slots, single=True)
         if np.ndim(other) and np.size(other) == 1:
             # As numpy stretches it.
             return self.__mul__(np.ravel(other)[0])
@@ -248,9 +248,8 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
             wanted, got = f"{self.slots} values, or one for all slots", str(np.size(other))
             remedy = "fill the rest: zeros would make these slots 0"
             raise BadInput("multiply", wanted, got, remedy)
-        if len(data) == 16 and real:
-            factor = float(np.frombuffer(data, dtype="<c16")[0].real)
-            return self._with(self._native.multiply_constant(factor))
+        if len(data) == 16 and not (factor := np.frombuffer(data, dtype="<c16")[0]).imag:
+            return self._with(self._native.multiply_constant(float(factor.real)))
         return self._with(self._native.multiply_plain(data))
 
     __rmul__ = __mul__

@@ -47,7 +47,7 @@ from becalm._desilo import (
 )
 from becalm._desilo_key_files import KeyFiles
 from becalm._desilo_matrices import Matrices
-from becalm._operands import at_level
+from becalm._operands import at_level, numbers
 from becalm._sets import SIZES, staged, turn
 from becalm.errors import BadInput, OutOfMemory, Unsupported, WrongKey, WrongParams
 
@@ -315,7 +315,8 @@ class Engine(Matrices, KeyFiles):
         most = ckks.params(self._context.name).levels
         at = self._max_level if level is None else at_level("encrypt", level, most)
         blocks = self._split("encrypt", message)
-        return Ciphertext([key._native.encrypt(b, at) for b in blocks])
+        real = numbers("encrypt", message).dtype.kind != "c"
+        return Ciphertext([key._native.encrypt(b, at, real) for b in blocks])
 
     def decrypt(self, ciphertext: Ciphertext, secret_key: SecretKey) -> npt.NDArray[Any]:
         """The numbers, `float64` or `complex128`. For the owner of the key alone: see SECURITY."""

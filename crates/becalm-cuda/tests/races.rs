@@ -174,13 +174,14 @@ fn lines(program: &Path, wanted: usize) -> Vec<(String, String)> {
 #[test]
 fn barriers_are_enough_and_each_is_needed() {
     instruments().expect("a C++ compiler with -fsanitize=thread");
-    let programs = std::thread::scope(|scope| {
-        let build = |ring: Ring| build(ring, "every_kernel", PLANTS);
-        rings().map(|ring| scope.spawn(move || build(ring))).map(|work| work.join())
+    let checked = std::thread::scope(|scope| {
+        let check = |ring: Ring| {
+            build(ring, "every_kernel", PLANTS).map(|program| lines(&program, FOUND.len()))
+        };
+        rings().map(|ring| scope.spawn(move || check(ring))).map(|work| work.join())
     });
-    for (ring, program) in rings().into_iter().zip(programs) {
-        let program = program.expect("a build").unwrap_or_else(|log| panic!("{log}"));
-        let lines = lines(&program, FOUND.len());
+    for (ring, lines) in rings().into_iter().zip(checked) {
+        let lines = lines.expect("a check").unwrap_or_else(|log| panic!("{log}"));
         for (plant, ((line, names), wanted)) in lines.iter().zip(FOUND).enumerate() {
             let wanted = wanted.split(' ').filter(|kernel| has(&ring, plant, kernel));
             let wanted = wanted.collect::<Vec<_>>().join(" ");

@@ -4,7 +4,7 @@ use crate::call::{Watched, raise, supervised};
 use crate::ciphertext::{flat, trust};
 use crate::ckks::{CkksCiphertext, integers};
 use crate::ckks_evaluate::CkksKeys;
-use crate::ckks_machine::{CkksContext, Shared, all_real, brief, bytes_of, form_named, values};
+use crate::ckks_machine::{CkksContext, Shared, brief, bytes_of, form_named, values};
 use crate::ckks_threshold::CkksKeyShare;
 use crate::keys::CkksNeeds;
 use becalm::cipher;
@@ -51,13 +51,14 @@ impl CkksSecretKey {
         self.1.id().to_string()
     }
 
-    /// Encrypts values at a level, which are at most `bound` where that is given.
-    #[pyo3(signature = (data, level, bound=None))]
+    /// Encrypts values at a level, which are at most `bound` where that is given. Whether they are `real` is public.
+    #[pyo3(signature = (data, level, real, bound=None))]
     fn encrypt(
         &self,
         py: Python<'_>,
         data: &[u8],
         level: usize,
+        real: bool,
         bound: Option<f64>,
     ) -> PyResult<CkksCiphertext> {
         CkksCiphertext::made(py, &self.0, |c| {
@@ -66,7 +67,7 @@ impl CkksSecretKey {
                 Some(bound) => c.encrypt_within(&data, bound, level, &self.1),
                 None => c.encrypt(&data, level, &self.1),
             };
-            Ok((made?, all_real(&data)))
+            Ok((made?, real))
         })
     }
 
@@ -227,13 +228,14 @@ impl CkksPublicKey {
         &self.2
     }
 
-    /// Encrypts values at a level, which are at most `bound` where that is given.
-    #[pyo3(signature = (data, level, bound=None))]
+    /// Encrypts values at a level, which are at most `bound` where that is given. Whether they are `real` is public.
+    #[pyo3(signature = (data, level, real, bound=None))]
     fn encrypt(
         &self,
         py: Python<'_>,
         data: &[u8],
         level: usize,
+        real: bool,
         bound: Option<f64>,
     ) -> PyResult<CkksCiphertext> {
         CkksCiphertext::made(py, &self.0, |c| {
@@ -242,7 +244,7 @@ impl CkksPublicKey {
                 Some(bound) => c.encrypt_public_within(&data, bound, level, &self.1),
                 None => c.encrypt_public(&data, level, &self.1),
             };
-            Ok((made?, all_real(&data)))
+            Ok((made?, real))
         })
     }
 

@@ -64,12 +64,6 @@ pub(crate) fn brief<T: Send>(
     Ok(made)
 }
 
-/// Whether all values are real, in a time that does not depend on them.
-pub(crate) fn all_real(values: &[Complex]) -> bool {
-    // A shift drops the sign of a zero.
-    values.iter().fold(0, |bits, v| bits | v.im.to_bits() << 1) == 0
-}
-
 pub(crate) fn values(bytes: &[u8]) -> Vec<Complex> {
     let (pairs, _) = bytes.as_chunks::<16>();
     let real = |b: &[u8]| b.try_into().map_or(f64::NAN, f64::from_le_bytes);

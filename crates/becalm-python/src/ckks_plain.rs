@@ -1,9 +1,7 @@
 //! CKKS: plaintexts and matrices, which stand beside ciphertexts.
 
 use crate::call::{detached, guarded};
-use crate::ckks_machine::{
-    CkksContext, Plain, Shared, all_real, brief, bytes_of, prepared, values, watched,
-};
+use crate::ckks_machine::{CkksContext, Plain, Shared, brief, bytes_of, prepared, values, watched};
 use becalm::backend::Prepared;
 use becalm::ckks::Matrix;
 use becalm::math::complex::Complex;
@@ -85,7 +83,7 @@ impl CkksPlaintext {
     /// Whether all values are real.
     #[getter]
     fn real(&self) -> bool {
-        all_real(&self.values)
+        self.values.iter().all(|v| v.im == 0.0)
     }
 
     /// The values, rounded as they were.

@@ -1,10 +1,10 @@
 //! Exact products in `Z_q[X]/(X^N + 1)` of a polynomial with small signed coefficients and any other: the definition
 //! that faster products are compared with.
 //!
-//! Modulo p one number-theoretic transform does it. Modulo 2^64 the second factor is cut into four quarters of 16 bits,
-//! a = Σ_i 2^(16i)·a_i. A coefficient of d·a_i is an integer of absolute value at most
-//! N·2^31·(2^16 − 1) <= 2^63 − 2^47 < p/2 for N <= 2^16 and |d| <= 2^31, hence known from its residue modulo p; the four
-//! are added up modulo 2^64. Cost: nine transforms of N.
+//! Modulo p one number-theoretic transform does it. Modulo 2^64 the second factor is cut into pieces of w bits,
+//! a = Σ_i 2^(wi)·a_i. For |d| <= D a coefficient of d·a_i is an integer of absolute value at most N·D·(2^w − 1). The largest
+//! w for which that is below p/2 makes it known from its residue modulo p, and the pieces are added up modulo 2^64. For
+//! N <= 2^16 and D <= 2^31 that is w >= 16. Cost: one transform of N, and two for each piece.
 
 use super::ntt::NttPlan;
 use super::simd::Level;
@@ -37,9 +37,10 @@ pub fn multiply_add(modulus: Modulus, sum: &mut [u64], small: &[i64], a: &[u64])
             }
         }
         Modulus::Native => {
-            for shift in [0, 16, 32, 48] {
-                let quarter = a.iter().map(|&a| (a >> shift) & 0xFFFF).collect();
-                for (sum, x) in sum.iter_mut().zip(product(quarter)) {
+            let width = piece(small);
+            for shift in (0..64).step_by(width as usize) {
+                let piece = a.iter().map(|&a| (a >> shift) & ((1 << width) - 1)).collect();
+                for (sum, x) in sum.iter_mut().zip(product(piece)) {
                     let integer = Modulus::Goldilocks.to_signed(x);
                     *sum = sum.wrapping_add((integer as u64) << shift);
                 }
@@ -47,6 +48,13 @@ pub fn multiply_add(modulus: Modulus, sum: &mut [u64], small: &[i64], a: &[u64])
         }
     }
     Ok(())
+}
+
+/// Bits of a piece: products of `small` and a polynomial of so many bits are known from their residues modulo p.
+fn piece(small: &[i64]) -> u32 {
+    let largest = small.iter().fold(1, |most, d| d.unsigned_abs().max(most));
+    let terms = small.len() as u128 * u128::from(largest);
+    (u128::from(modulus::GOLDILOCKS / 2) / terms + 1).ilog2()
 }
 
 /// `sum ← sum + small·a` by the N² products of the definition: X^i·X^j = −X^(i+j−N) when i + j >= N. Any lengths that are
@@ -88,8 +96,6 @@ fn check(size: usize, small: &[i64], a: &[u64]) -> Result<()> {
     }
 }
 
-const _: () = assert!((1 << 16) * MAX_SMALL as u128 * 0xFFFF < (modulus::GOLDILOCKS / 2) as u128);
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,8 +116,11 @@ mod tests {
     #[test]
     fn worst_case_is_exact() {
         for size in [16usize, 2048, 65536] {
-            let half = 1i64 << 31;
-            for (d, a) in [(half, u64::MAX), (-half, u64::MAX), (half, 0xFFFF)] {
+            // Digits around the powers of two, where pieces become narrower.
+            let digits =
+                [1i64, 2, 3, 255, 256, 257, (1 << 23) - 1, 1 << 23, (1 << 31) - 1, 1 << 31];
+            let signed = digits.into_iter().flat_map(|d| [(d, u64::MAX), (-d, u64::MAX)]);
+            for (d, a) in signed.chain([(1 << 31, 0xFFFF)]) {
                 let mut sum = vec![0; size];
                 multiply_add(Modulus::Native, &mut sum, &vec![d; size], &vec![a; size]).unwrap();
                 // Coefficient k collects k + 1 products with + and N − 1 − k with −.
