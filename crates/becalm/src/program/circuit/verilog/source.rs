@@ -1,4 +1,4 @@
-//! Refusals of a Verilog text before Yosys sees it, with the line: other files, bits that are neither 0 nor 1, and divisions by 0.
+//! Refusals of a Verilog text before Yosys sees it, with the line: other files, and bits that are neither 0 nor 1.
 //!
 //! Yosys takes `x` and `z` for whatever suits it, so that a circuit with them would compute something that the text does not
 //! say. In the labels of `casez` and `casex` they are patterns, and stay.
@@ -13,33 +13,12 @@ pub(super) struct Token<'a> {
     pub text: &'a str,
 }
 
-/// The words for a divisor of 0: the value wanted, and the remedy.
-pub(super) const DIVISOR: (&str, &str) =
-    ("a divisor other than 0", "do not divide by 0: the result would have no value");
-
-/// The words for a port of both directions: the value wanted, and the remedy.
-const DIRECTION: (&str, &str) =
-    ("ports that are inputs or outputs", "make an input and an output of it, with two names");
-
-/// System tasks and functions that a circuit cannot do, and why.
-const TASKS: [(&str, &str); 8] = [
-    ("$finish", "a circuit does not stop"),
-    ("$stop", "a circuit does not stop"),
-    ("$fatal", "a circuit does not stop"),
-    ("$random", "a circuit draws no random numbers; make them an input"),
-    ("$urandom", "a circuit draws no random numbers; make them an input"),
-    ("$urandom_range", "a circuit draws no random numbers; make them an input"),
-    ("$time", "a circuit has no clock; make the time an input"),
-    ("$realtime", "a circuit has no clock; make the time an input"),
-];
-
-/// Refuses a text that names other files, that has bits which are neither 0 nor 1, or that divides by the number 0. The tokens
-/// that Yosys may read.
+/// Refuses a text that names other files, or that has bits which are neither 0 nor 1. The tokens that Yosys may read.
 ///
 /// # Errors
 /// [`Error::BadInput`] with the line of the file at `path`.
 pub(super) fn check<'a>(text: &'a str, path: &Path) -> Result<Vec<Token<'a>>> {
-    let (mut cases, mut routine) = (Cases::default(), false);
+    let mut cases = Cases::default();
     let tokens = tokens(text);
     for (i, token) in tokens.iter().enumerate() {
         let refused =
@@ -47,9 +26,6 @@ pub(super) fn check<'a>(text: &'a str, path: &Path) -> Result<Vec<Token<'a>>> {
         if matches!(token.text, "`include" | "$readmemh" | "$readmemb" | "$fopen") {
             let remedy = "copy the contents of that file to this place; the text of a branch that is not taken counts too";
             return refused("a text that reads no other file", remedy);
-        }
-        if let Some((_, why)) = TASKS.iter().find(|task| task.0 == token.text) {
-            return refused("a module without this system task", &format!("take it out: {why}"));
         }
         if token.text == "``" {
             let remedy = "write out the name that the macro puts together";
@@ -61,24 +37,8 @@ pub(super) fn check<'a>(text: &'a str, path: &Path) -> Result<Vec<Token<'a>>> {
                 "write the choice with `?:`, because a circuit has no `z`",
             );
         }
-        match token.text {
-            "task" | "function" => routine = true,
-            "endtask" | "endfunction" => routine = false,
-            // An argument of a task is copied in and out; a port would be an input beside an output.
-            "inout" if !routine => {
-                let got = format!("inout {}", declared(&tokens[i + 1..]));
-                let (wanted, remedy) = DIRECTION;
-                return Err(at_line(wanted, token.line, path, &got, remedy));
-            }
-            _ => {}
-        }
         let before = i.checked_sub(1).map_or("", |b| tokens[b].text);
         let after = tokens.get(i + 1).map_or("", |a| a.text);
-        if let Some(refusal) = zero_divisor(&tokens[i..]) {
-            let (wanted, remedy) = DIVISOR;
-            let got = [token.text, refusal].concat();
-            return Err(at_line(wanted, token.line, path, &got, remedy));
-        }
         cases.step(token.text);
         if is_unknown(token.text) && !cases.is_label(before, after) {
             let wanted = "bits that are 0 or 1";
@@ -88,51 +48,11 @@ pub(super) fn check<'a>(text: &'a str, path: &Path) -> Result<Vec<Token<'a>>> {
     Ok(tokens)
 }
 
-/// The first name that a declaration gives, after its type and its range.
-fn declared<'a>(tokens: &[Token<'a>]) -> &'a str {
-    let mut depth = 0;
-    for text in tokens.iter().map(|token| token.text) {
-        match text {
-            "[" => depth += 1,
-            "]" => depth -= 1,
-            _ if depth > 0 => {}
-            "wire" | "tri" | "wand" | "wor" | "logic" | "reg" | "var" | "signed" | "unsigned" => {}
-            name => return name,
-        }
-    }
-    ""
-}
-
 /// A refusal of a piece of text in a line.
 pub(super) fn at_line(wanted: &str, line: usize, path: &Path, got: &str, remedy: &str) -> Error {
     let wanted = format!("{wanted} in line {line} of {}", path.display());
     let got: String = got.chars().take(60).collect();
     Error::bad_input("circuit", wanted, format!("`{got}`"), remedy)
-}
-
-/// The number 0 by which the first of the tokens divides, perhaps in brackets.
-fn zero_divisor<'a>(tokens: &[Token<'a>]) -> Option<&'a str> {
-    let text = |i: usize| tokens.get(i).map_or("", |token| token.text);
-    // `/=` and `%=` divide too.
-    let first = 1 + usize::from(text(1) == "=");
-    let open = tokens.iter().skip(first).take_while(|token| token.text == "(").count();
-    let (number, after) = (text(first + open), first + open + 1);
-    let end = after + if text(after) == "." { 2 } else { 0 };
-    let closed = tokens.iter().skip(end).take_while(|token| token.text == ")").count();
-    let fraction = text(after + 1).chars().all(|c| c == '0' || c == '_');
-    // `0.5`, and a power, which binds tighter.
-    let alone = (text(after) != "." || fraction) && [text(after), text(after + 1)] != ["*", "*"];
-    (matches!(text(0), "/" | "%") && is_zero(number) && alone && closed >= open).then_some(number)
-}
-
-/// Whether a token is the number 0: `0`, `4'd0`, `8'b0000_0000`, `'0`.
-fn is_zero(token: &str) -> bool {
-    let number = token.starts_with(|c: char| c == '\'' || c.is_ascii_digit());
-    let digits = token.split_once('\'').map_or(token, |(_, digits)| digits);
-    let digits = digits.trim_start_matches(['s', 'S']);
-    let digits = digits.trim_start_matches(['b', 'B', 'o', 'O', 'd', 'D', 'h', 'H']).trim_start();
-    let zeros = digits.chars().all(|c| c == '0' || c == '_');
-    number && zeros && digits.starts_with('0')
 }
 
 /// Which `case` statements are open.
@@ -343,48 +263,6 @@ mod tests {
     }
 
     #[test]
-    fn divisions_by_the_number_0_are_refused_with_their_line() {
-        for (text, line) in [
-            ("assign y = e ? a : (a/4'd0);", 1),
-            ("\nlocalparam P = 2'd1/2'd0;", 2),
-            ("// a/0\n\nassign y = a % ((8'b0000_0000)) + 1;", 3),
-            ("y = a /\n0;", 1),
-            ("for (i = 1; i < 3; i = i + 1)\n  y /= 'h 00;", 2),
-            ("y = f(a / '0);", 1),
-            ("`define D a % 3'so0", 1),
-            ("\nlocalparam real R = 1.0 / (0.00);", 2),
-        ] {
-            let said = said(text);
-            let place = format!("a divisor other than 0 in line {line} of mine.v");
-            assert!(said.contains(&place), "{text}: {said}");
-        }
-        for text in [
-            "assign y = a / 4'd10 + 0 / a; // a/0",
-            "`timescale 1ns/1ps\n(* src = \"a/0\" *) assign y = a % (0 + 8'h01);",
-            "localparam real R = 1.0 / 0.5; y = a / 0 ** b / zero / \\0 ;",
-            "/* a/0 */ y = a / '1 % 'd0_1 / b[0];",
-        ] {
-            assert_eq!(said(text), "", "{text}");
-        }
-    }
-
-    #[test]
-    fn ports_of_both_directions_are_refused_with_their_line() {
-        for (text, line, name) in [
-            ("module m(input a, inout b);", 1, "inout b"),
-            ("module m(a, b);\ninput a;\ninout wire signed [2*W-1:0][1:0] b, c;", 3, "inout b"),
-            ("task t(inout x); endtask\nmodule m(inout\n\\x* , y);", 2, "inout \\x*"),
-            ("inout", 1, "inout "),
-        ] {
-            let said = said(text);
-            let place = format!("inputs or outputs in line {line} of mine.v, got `{name}`");
-            assert!(said.contains(&place), "{text}: {said}");
-        }
-        let routines = "task t(inout x); endtask\nfunction automatic f(inout x); endfunction";
-        assert_eq!(said(routines), "");
-    }
-
-    #[test]
     fn other_files_are_refused() {
         for text in [
             "`include \"a.v\"",
@@ -405,41 +283,6 @@ mod tests {
             let said = said(&text.replace("BAD", "initial $readmemh(\"f\", m);"));
             assert!(said.contains("$readmemh") && said.contains("not taken"), "{text}: {said}");
         }
-    }
-
-    #[test]
-    fn system_tasks_are_refused_with_their_line() {
-        for (text, line) in [("initial $finish;", 1), ("\nassign y = $random;", 2)] {
-            let said = said(text);
-            let place = format!("a module without this system task in line {line} of mine.v");
-            assert!(said.contains(&place) && said.contains("take it out"), "{said}");
-        }
-    }
-
-    #[test]
-    fn several_tops_are_refused_with_their_names() {
-        let top = |text: &str, named| {
-            super::super::modules::top(&tokens(text), named, Path::new("mine.v"))
-                .map_err(|e| e.to_string())
-        };
-        let two = "module a(input x); endmodule module b(input a); assign y = a; endmodule";
-        let said = top(two, None).unwrap_err();
-        assert!(said.contains("2 that no other module contains: a, b"), "{said}");
-        assert!(said.contains("--top NAME"), "{said}");
-        assert_eq!(top(two, Some("b")), Ok(Some("b")));
-        for name in ["c", "b; exec", "", "\\b"] {
-            let said = top(two, Some(name)).unwrap_err();
-            assert!(said.contains("choose one of these: a, b"), "{said}");
-        }
-        for text in [
-            "module a(input x); endmodule module b; a u(x); endmodule",
-            "module a #(parameter W = 1) (input x); endmodule module b; a #(2) u(x); endmodule",
-            "module a; endmodule : a (* top *) module b; endmodule",
-            "module automatic a; endmodule",
-        ] {
-            assert_eq!(top(text, None), Ok(None), "{text}");
-        }
-        assert!(top("wire x;", None).unwrap_err().contains("a module in mine.v, got a file"));
     }
 
     #[test]

@@ -1,13 +1,11 @@
-//! Refusals of bits that have no value: constant indices out of range, paths and words without a value.
+//! Refusals of bits that have no value: paths, words and constants without one.
 //!
-//! The script makes a cell `$anyseq` of every `x`, before anything folds it away. Bits of these that reach an output after all
-//! simplification are refused, and the others cannot matter. Where they come from is looked up in the lists of the script.
+//! The script makes 0 of every `x` that stands for what lies past the end of a signal, and a cell `$anyseq`, which nothing simplifies,
+//! of every other. Bits of these that reach an output after all simplification are refused, and the others cannot matter.
 
-use super::arrays::{Arrays, Source};
-use super::guards::{Site, WRITE_WIDTH};
-use super::operands::{self, Operation, listed};
-use super::source::at_line;
-use super::{DEFINED, Folder, refused};
+use super::operands::{self, Operation, is_undefined, line_of, place_of};
+use super::source::{Token, at_line};
+use super::{DEFINED, Folder, SAID, drivers, refused};
 use crate::cipher::file::Limits;
 use crate::{Error, Result};
 use std::collections::HashMap;
@@ -17,45 +15,46 @@ const WANTED: &str = "a value for every bit";
 
 /// A text, and the lists that Yosys wrote about it.
 pub(super) struct Elaborated<'a> {
-    pub source: &'a Source<'a>,
-    pub arrays: &'a Arrays<'a>,
-    pub sites: &'a [Site],
+    pub tokens: &'a [Token<'a>],
     pub folder: &'a Folder,
     pub limits: Limits,
     pub path: &'a Path,
 }
 
 impl Elaborated<'_> {
-    /// Refuses constant indices out of range: those that Yosys warns of in what it `said`, and writes whose condition never holds.
+    /// Refuses an `x` that the script takes for what lies past the end of a signal, but that is a constant of the text. Whether a
+    /// table that is constant has such bits, or ends before its addresses do, cannot be seen: then the answer is yes.
     ///
     /// # Errors
-    /// [`Error::BadInput`] with the line, the signal, the index and its declaration.
-    pub fn indices(&self, said: &str) -> Result<()> {
-        if let Some(line) = said.lines().find(|line| line.contains("to undef")) {
-            let place = line.split_once("input.sv:").and_then(|(_, rest)| number(rest));
-            let name = line.split_once("signal `").and_then(|(_, rest)| rest.split('\'').next());
-            let name = name.unwrap_or_default().trim_start_matches('\\');
-            return Err(match place {
-                Some(place) => self.outside(place, name),
-                None => refused(WANTED, super::shown(line), self.path, DEFINED),
-            });
+    /// [`Error::BadInput`] with the line.
+    pub fn indices(&self) -> Result<bool> {
+        let list = operands::listed(self.folder, "indices.txt", self.limits)?;
+        let cells = operands::operations(&list);
+        let results = cells.iter().filter_map(|cell| Some((net(operand(cell, "\\Y")?), cell)));
+        let sources: HashMap<&str, &Operation> = results.collect();
+        let mut tables = false;
+        for cell in &cells {
+            for (port, value) in cell.operands.iter().filter(|(_, value)| is_undefined(value)) {
+                let element = *port == "\\A" && matches!(cell.kind, "$bmux" | "$shiftx");
+                tables |= element && !value.contains(['\\', '$']);
+                if !element && !past(cell, port, &sources) {
+                    return Err(cell.refused(WANTED, value, self.path, DEFINED));
+                }
+            }
         }
-        if self.sites.is_empty() {
-            return Ok(());
+        Ok(tables)
+    }
+
+    /// Refuses a constant that has a bit without a value, as slang's words on the text say.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] with the name and the line of the constant.
+    pub fn constants(&self) -> Result<()> {
+        let list = operands::listed(self.folder, SAID, self.limits)?;
+        match constant(&list) {
+            Some(name) => Err(self.report(name, "")),
+            None => Ok(()),
         }
-        let writes = self.list("writes.txt")?;
-        let mut lines = dropped(&writes).into_iter();
-        if let Some(line) = lines.find(|line| self.site(*line, "").is_some()) {
-            return Err(self.outside(line, ""));
-        }
-        let eq = self.list("parts.txt")?;
-        if let Some(Operation { line, .. }) = operands::operations(&eq).first() {
-            let got = self.site(*line, "").map_or("", |site| &site.text);
-            let wanted = "a constant place for a part of an inner dimension that is written";
-            let remedy = "write each bit with an index of its own";
-            return Err(at_line(wanted, *line, self.path, got, remedy));
-        }
-        Ok(())
     }
 
     /// Refuses bits without a value that reach an output. The netlist without the cells that stand for them.
@@ -85,7 +84,7 @@ impl Elaborated<'_> {
             }
             let nets = sources.remove(net).unwrap_or_default();
             if nets.contains(&"$undef") {
-                return Err(self.nowhere(output));
+                return Err(self.report("", output));
             }
             open.extend(nets.into_iter().map(|net| (net, output)));
         }
@@ -102,170 +101,65 @@ impl Elaborated<'_> {
         Ok(lines.collect())
     }
 
-    fn list(&self, name: &str) -> Result<String> {
-        listed(self.folder, name, self.limits)
-    }
-
-    fn nowhere(&self, output: &str) -> Error {
-        refused(WANTED, format!("an undefined bit in `{output}`"), self.path, DEFINED)
-    }
-
     /// The error of a bit without a value that an output depends on.
     fn origin(&self, net: &str, output: &str) -> Result<Error> {
-        let last = self.list("anyseq.txt")?;
-        let base = net.rsplit_once('[').map_or(net, |(base, _)| base);
-        let holds = |value: &str| {
-            let mut words = value.split_whitespace().map(|word| word.trim_start_matches('\\'));
-            words.any(|word| word == base || word == net)
-        };
-        let cells = operands::operations(&last);
-        let cell = cells.iter().find(|cell| cell.operands.iter().any(|(_, value)| holds(value)));
-        let name = cell.map_or("", |cell| cell.name);
-        let name = name.rfind("$auto$").map_or(name, |at| &name[at..]);
-        for list in ["undefined.txt", "holes.txt"] {
-            let list = self.list(list)?;
-            if let Some(used) = used(&list, name) {
-                return Ok(self.report(&used, output));
+        // `$abc$106$auto$rtlil.cc:4097:Anyseq$6[0]`
+        let Some(at) = net.rfind("$auto$") else { return Ok(self.report(&plain(net), output)) };
+        let wire = net[at..].split('[').next().unwrap_or_default();
+        let list = operands::listed(self.folder, "undefined.txt", self.limits)?;
+        Ok(match used(&list, wire) {
+            Some(("", Some(line))) => at_line(WANTED, line, self.path, output, DEFINED),
+            Some((signal, _)) => self.report(&plain(signal), output),
+            None => self.report("", output),
+        })
+    }
+
+    /// The error of a signal without a value, or of an output that depends on one.
+    fn report(&self, signal: &str, output: &str) -> Error {
+        match drivers::line_of(signal, self.tokens) {
+            Some(line) => at_line(WANTED, line, self.path, signal, DEFINED),
+            None => {
+                let name = if signal.is_empty() { output } else { signal };
+                refused(WANTED, format!("an undefined bit in `{name}`"), self.path, DEFINED)
             }
         }
-        Ok(self.nowhere(output))
-    }
-
-    fn report(&self, used: &Used, output: &str) -> Error {
-        let name = plain(&used.signal);
-        let place = match used.line {
-            0 if used.kept => self.named(&name),
-            0 => self.assigned(&name).or_else(|| self.named(&name)),
-            line => Some(line),
-        };
-        match place {
-            Some(line) if !used.kept && self.site(line, "").is_some() => self.outside(line, ""),
-            Some(line) => {
-                let shown = if name.is_empty() { output } else { &name };
-                at_line(WANTED, line, self.path, shown, DEFINED)
-            }
-            None => self.nowhere(if name.is_empty() { output } else { &name }),
-        }
-    }
-
-    /// The error of an index out of range in a line.
-    fn outside(&self, line: usize, name: &str) -> Error {
-        let wanted = format!("{WANTED} in line {line} of {}", self.path.display());
-        let (text, declared) = match self.site(line, name) {
-            Some(site) => (site.text.clone(), site.declared.clone()),
-            None => self.selected(line, name),
-        };
-        let of = if declared.is_empty() { String::new() } else { format!(" of `{declared}`") };
-        let text: String = text.chars().take(60).collect();
-        let got = format!("`{text}`, an index out of bounds{of}");
-        Error::bad_input("circuit", wanted, got, "keep every index within its signal")
-    }
-
-    /// The index with a guard that stands in a line.
-    fn site(&self, line: usize, name: &str) -> Option<&Site> {
-        self.sites.iter().find(|site| site.line == line && site.text.starts_with(name))
-    }
-
-    /// A signal with its indices in a line, and its declaration.
-    fn selected(&self, line: usize, name: &str) -> (String, String) {
-        let source = self.source;
-        let base = name.rsplit('.').next().unwrap_or(name);
-        let mut places = (0..source.tokens.len()).filter(|i| source.tokens[*i].line == line);
-        let place = places.find(|i| {
-            let here = source.word(*i).trim_start_matches('\\') == base;
-            here && source.word(i + 1) == "[" && !self.arrays.declares[*i]
-        });
-        let Some(at) = place else {
-            return (name.to_string(), String::new());
-        };
-        let declared = self.arrays.of(at, source.word(at)).map(|d| d.text.clone());
-        (source.joined(at, source.behind(at + 1)), declared.unwrap_or_default())
-    }
-
-    /// The line where a signal is assigned first.
-    fn assigned(&self, name: &str) -> Option<usize> {
-        let source = self.source;
-        let all = 0..source.tokens.len();
-        let mut places = all.filter(|i| source.word(*i).trim_start_matches('\\') == name);
-        let assigned = |i: &usize| source.word(source.behind(i + 1)) == "=";
-        places.find(assigned).map(|i| source.tokens[i].line)
-    }
-
-    /// The line where a name stands first.
-    fn named(&self, name: &str) -> Option<usize> {
-        let base = name.rsplit('.').next()?;
-        let found = self.source.tokens.iter().find(|t| t.text.trim_start_matches('\\') == base);
-        found.map(|token| token.line)
     }
 }
 
-/// Where an undefined value goes.
-#[derive(Debug, PartialEq)]
-struct Used {
-    signal: String,
-    /// 0 where none is known.
-    line: usize,
-    /// Whether it is the value that a variable keeps, or a word of a memory.
-    kept: bool,
+/// What a port of an operation is connected to.
+fn operand<'a>(cell: &Operation<'a>, port: &str) -> Option<&'a str> {
+    cell.operands.iter().find(|(name, _)| *name == port).map(|(_, value)| *value)
 }
 
-/// The lines of writes that never happen, in a list of the processes: those that wait for a condition that is constant, and those of
-/// which nothing is left.
-fn dropped(list: &str) -> Vec<usize> {
-    let never = format!("switch {WRITE_WIDTH}'");
-    let (mut found, mut line, mut place, mut writes) = (vec![], 0, 0, false);
-    for text in list.lines().map(str::trim) {
-        match text.split_once(' ').unwrap_or((text, "")) {
-            ("attribute", rest) => line = operands::line_of(rest).unwrap_or(line),
-            ("process", _) => (place, writes) = (line, false),
-            ("assign", "{ } { }") => writes = true,
-            ("assign" | "update", _) => place = 0,
-            ("switch", _) => {
-                place = 0;
-                let constant = text.strip_prefix(&*never);
-                found.extend(constant.filter(|bits| !bits.starts_with('1')).map(|_| line));
-            }
-            ("end", _) => {
-                found.extend((writes && place > 0).then_some(place));
-                place = 0;
-            }
-            _ => {}
-        }
-    }
-    found
+/// The signal that a value is a part of: `$9y` of `$9y [3]`.
+fn net(value: &str) -> &str {
+    value.split(' ').next().unwrap_or_default()
 }
 
-/// The first use of what a cell `$anyseq` gives, in a list of everything.
-fn used(list: &str, cell: &str) -> Option<Used> {
-    let cells = operands::operations(list);
-    let wire = cells.iter().find(|c| c.name == cell && c.kind == "$anyseq")?.operands.first()?.1;
-    let (mut line, mut wires, mut inside) = (0, HashMap::new(), None);
-    for text in list.lines() {
-        let (indent, text) = (text.len() - text.trim_start().len(), text.trim());
-        let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
-        match word {
-            "attribute" => line = operands::line_of(rest).unwrap_or(line),
-            "wire" => {
-                wires.insert(rest.rsplit(' ').next().unwrap_or_default(), line);
-                line = 0;
-            }
-            "cell" => inside = rest.split_once(' '),
-            "end" if indent == 2 => (inside, line) = (None, 0),
-            "update" | "assign" | "connect" | "switch" => {
-                let whole = rest.split([' ', '{', '}']).any(|word| word == wire);
-                if !whole || inside.is_some_and(|(kind, _)| kind == "$anyseq") {
-                    continue;
-                }
-                let (left, right) = rest.split_once(' ').unwrap_or((rest, ""));
-                let signal = match inside {
-                    Some((_, name)) if name.contains("$memory\\") => name,
-                    Some(_) => "",
-                    None if left == wire && word == "connect" => right,
-                    None => left,
-                };
-                let kept = word == "update" || signal.contains("$memory\\");
-                let line = if kept { wires.get(signal).copied().unwrap_or(0) } else { line };
-                return Some(Used { signal: signal.to_string(), line, kept });
+/// Whether an operand is what slang puts past the end of a signal: the choice beside it, or its condition, comes from the same index.
+fn past(cell: &Operation, port: &str, sources: &HashMap<&str, &Operation>) -> bool {
+    let others = cell.operands.iter().filter(|(other, _)| *other != port && *other != "\\Y");
+    let mut sources = others.filter_map(|(_, value)| sources.get(net(value)));
+    cell.kind == "$mux"
+        && matches!(port, "\\A" | "\\B")
+        && !cell.place.is_empty()
+        && sources.any(|source| source.place == cell.place)
+}
+
+/// The constant that has a bit without a value, in what slang says of a text.
+fn constant(list: &str) -> Option<&str> {
+    let (mut name, mut open) = ("", false);
+    for line in list.lines().map(str::trim) {
+        let Some((key, value)) = line.trim_end_matches(',').split_once(": ") else { continue };
+        let value = value.trim_matches('"');
+        match key.trim_matches('"') {
+            "name" => (name, open) = (value, false),
+            "kind" if value == "Parameter" => open = true,
+            // `8'bxx00`, `'{8'd1,8'bxx00}`
+            "value"
+                if open && !value.starts_with('\\') && value.split('\'').skip(1).any(unknown) =>
+            {
+                return Some(name);
             }
             _ => {}
         }
@@ -273,23 +167,43 @@ fn used(list: &str, cell: &str) -> Option<Used> {
     None
 }
 
-/// The name in the text that a signal of Yosys comes from: `f` of `\f$func$input.sv:3$2.$result`, `rom` of `$memory\rom$rdmux[0]`.
-fn plain(signal: &str) -> String {
-    let (_, name) = signal.split_once('\\').unwrap_or(("", ""));
-    let name = name.rsplit('\\').next().unwrap_or(name);
-    let end = name.find(['$', ' ', '[']).unwrap_or(name.len());
-    let (first, rest) = name.split_at(end);
-    // A variable of a function or of a task.
-    let call = rest.starts_with("$func$") || rest.starts_with("$task$");
-    match rest.rsplit_once('.').filter(|_| call) {
-        Some((_, inner)) if !inner.starts_with('$') && inner != first => format!("{first}.{inner}"),
-        _ => first.to_string(),
-    }
+/// Whether digits with their base have one that is unknown: `bxx00`.
+fn unknown(digits: &str) -> bool {
+    let digits = digits.split([',', '}']).next().unwrap_or_default();
+    digits.contains(['x', 'z'])
 }
 
-/// The number that a text begins with.
-fn number(text: &str) -> Option<usize> {
-    text.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+/// The first use of a wire, in a list of operations and processes: the signal that it is assigned to, or the line of the operation.
+fn used<'a>(list: &'a str, wire: &str) -> Option<(&'a str, Option<usize>)> {
+    let (mut place, mut inside) = ("", "");
+    for text in list.lines().map(str::trim) {
+        let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+        match word {
+            "attribute" => place = place_of(rest).unwrap_or(place),
+            "cell" => inside = rest,
+            "end" => (inside, place) = ("", ""),
+            "assign" | "connect" if rest.split([' ', '{', '}']).any(|word| word == wire) => {
+                if inside.starts_with("$anyseq") {
+                    continue;
+                }
+                let signal = if word == "assign" { net(rest) } else { "" };
+                return Some((signal, line_of(place)));
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The name in the text that a signal of Yosys comes from: `u.f` of `$u.f.f$1`, which is the result of a function, `rom` of `rom[4]`.
+fn plain(signal: &str) -> String {
+    let name = signal.trim_start_matches(['\\', '$']).split(['$', '[']).next().unwrap_or_default();
+    match name.rsplit_once('.') {
+        Some((routine, result)) if routine.rsplit('.').next() == Some(result) => routine.into(),
+        // A number that Yosys gives.
+        _ if name.starts_with(|c: char| c.is_ascii_digit()) => String::new(),
+        _ => name.into(),
+    }
 }
 
 #[cfg(test)]
@@ -298,20 +212,24 @@ mod tests {
 
     #[test]
     fn undefined_bits_are_traced_to_the_text() {
-        let list = "module \\m\n  attribute \\src \"input.sv:2.11-2.11\"\n  wire \\f$func$input.sv:3$2.$result\n\n  \
-            wire $any$11\n  cell $anyseq $auto$setundef.cc:5:execute$10\n    parameter \\WIDTH 1\n    \
-            connect \\Y $any$11\n  end\n\n  attribute \\src \"input.sv:3.12-3.13\"\n  process $proc$input.sv:3$3\n    \
-            sync always\n      update \\f$func$input.sv:3$2.$result $any$11\n  end\nend\n";
-        let found = used(list, "$auto$setundef.cc:5:execute$10").unwrap();
-        assert_eq!((found.line, &*plain(&found.signal), found.kept), (2, "f", true));
-        for (signal, name) in [
-            ("$memory\\rom$rdmux[0][2][1]$a$30", "rom"),
-            ("\\y", "y"),
-            ("$0\\y[1:0]$5", "y"),
-            ("\\f$func$input.sv:3$2.t", "f.t"),
-            ("$x", ""),
-        ] {
+        let list = "module \\m\n  attribute \\src \"input.sv:3.27-3.29\"\n  cell $not $0\n    connect \\A $any$6\n  end\n  \
+            cell $anyseq $auto$10\n    connect \\Y $any$7\n  end\n  attribute \\src \"input.sv:4.1\"\n  process $2\n    \
+            switch { }\n      case \n        assign $f.f$1 $any$7\n    end\n  end\nend\n";
+        assert_eq!(used(list, "$any$6"), Some(("", Some(3))));
+        assert_eq!(used(list, "$any$7").map(|u| u.0), Some("$f.f$1"));
+        assert_eq!(used(list, "$any$8"), None);
+        for (signal, name) in
+            [("$f.f$1", "f"), ("$u.f.f$2", "u.f"), ("\\f.t", "f.t"), ("rom[4]", "rom"), ("$3", "")]
+        {
             assert_eq!(plain(signal), name, "{signal}");
         }
+    }
+
+    #[test]
+    fn constants_without_a_value_are_found() {
+        let list = "\"name\": \"T\",\n\"kind\": \"Parameter\",\n\"initializer\": {\n\"kind\": \"IntegerLiteral\",\n\
+            \"value\": \"'{8'd1,8'hVV}\",\n}\n\"name\": \"e\",\n\"value\": \"2'bx1\"";
+        assert_eq!(constant(&list.replace("VV", "0f")), None);
+        assert_eq!(constant(&list.replace("hVV", "bxxxxxxxx")), Some("T"));
     }
 }
