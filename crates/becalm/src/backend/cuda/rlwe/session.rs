@@ -3,11 +3,12 @@
 use super::super::keys::require;
 use super::super::memory::{Block, Recording};
 use super::super::session::{Turn, taken};
+use super::super::tiling::Tuning;
 use super::super::{launch, refused};
 use super::instructions::{Place, Recorder};
 use super::keys::{DeviceMap, Keys, Plains};
 use super::tables::Tables;
-use super::tape::{Bases, Lists, Sizes, Step, Tape};
+use super::tape::{Bases, Lists, Sizes, Step, Tape, Together};
 use crate::backend::cpu::rlwe::{Encoded, Plain, down};
 use crate::backend::registers::not_loaded;
 use crate::backend::{Ckks, CkksSetup, Info, Loaded, Session};
@@ -28,6 +29,7 @@ use std::sync::Arc;
 pub(super) struct CudaRlweSession {
     pub info: Info,
     pub device: Arc<dyn Device>,
+    pub tuning: Tuning,
     pub turn: Turn,
     /// For work of the processor while the device is held.
     pub pool: Arc<Threads>,
@@ -36,11 +38,13 @@ pub(super) struct CudaRlweSession {
     /// Until it is dropped, as everything on the device.
     pub kept: Option<Kept>,
     pub running: Option<Running>,
+    /// The same program for another number of lanes, as the last lanes of a batch are fewer.
+    pub waiting: Option<Running>,
     /// Why a wave was not recorded or replayed, the first time.
     pub unrecorded: Option<String>,
 }
 
-/// A program recorded for one lane: by wave its launches, and by register its place.
+/// A program recorded for a group of lanes: by wave its launches, and by register its place.
 struct Recorded {
     sizes: Sizes,
     steps: Vec<Vec<Step>>,
@@ -71,7 +75,9 @@ pub(super) struct Running {
     loaded: Loaded<Ckks>,
     /// By wave: the launches of all lanes.
     steps: Vec<Vec<Step>>,
-    /// By lane and register.
+    /// Lanes of a group, which share launches; the last may be fewer.
+    group: usize,
+    /// By group and register: of the first lane.
     places: Vec<Vec<Option<Place>>>,
     alive: Vec<bool>,
     ciphertexts: Block,
@@ -117,9 +123,15 @@ impl Session<Ckks> for CudaRlweSession {
             };
             same && constants(&r.loaded.walk) == constants(&loaded.walk)
         };
-        let running = match self.running.take().filter(again) {
+        if !self.running.as_ref().is_some_and(again) {
+            std::mem::swap(&mut self.running, &mut self.waiting);
+        }
+        let running = match self.running.take_if(|r| again(r)) {
             Some(r) => Running { loaded: loaded.clone(), alive: vec![false; r.alive.len()], ..r },
             None => {
+                self.running = None;
+                let program = &loaded.program;
+                self.waiting.take_if(|r| !Arc::ptr_eq(&r.loaded.program, program));
                 let pool = self.pool.clone();
                 let op = loaded.program.op();
                 pool.apart(|| or_refused(op, || self.laid_out(&loaded, progress)))?
@@ -232,14 +244,15 @@ impl Drop for CudaRlweSession {
     fn drop(&mut self) {
         let turn = self.turn.clone();
         let _turn = taken(&turn);
-        self.running = None;
+        (self.running, self.waiting) = (None, None);
         self.kept = None;
     }
 }
 
 impl Running {
     fn place(&self, at: Reg, lane: usize) -> Result<Place> {
-        self.places[lane][at.0 as usize].ok_or_else(not_loaded)
+        let place = self.places[lane / self.group][at.0 as usize].ok_or_else(not_loaded)?;
+        Ok(place.of(lane % self.group))
     }
 }
 
@@ -326,7 +339,7 @@ impl CudaRlweSession {
         Ok(())
     }
 
-    /// Lays a program down; where it does not fit beside the keys and matrices of others, without them.
+    /// Lays a program down; where it does not fit beside what is kept of other numbers of lanes, keys and matrices, without them.
     fn laid_out(&mut self, loaded: &Loaded<Ckks>, progress: Progress) -> Result<Running> {
         match self.lay_out(loaded, progress) {
             Err(Error::Memory(_)) => {}
@@ -334,6 +347,7 @@ impl CudaRlweSession {
         }
         let program = &loaded.program;
         let wanted = self.wanted(program);
+        self.waiting = None;
         let kept = self.kept.as_mut().ok_or_else(not_loaded)?;
         kept.keys.keep(|which| wanted.contains(which));
         if program.maps().is_empty() {
@@ -349,55 +363,87 @@ impl CudaRlweSession {
         self.context.keys_for(&needs).into_keys().filter(|which| !idle(which.0)).collect()
     }
 
-    /// Brings what a program needs onto the device, and records it for every lane.
+    /// Brings what a program needs onto the device, and records it for every lane: for as many at once as there is memory for.
     fn lay_out(&mut self, loaded: &Loaded<Ckks>, progress: Progress) -> Result<Running> {
         let Loaded { program, walk, lanes } = loaded;
-        let op = program.op();
         let prepared = walk.constants.as_ref().and_then(|c| c.held::<Encoded>());
         let prepared = prepared.filter(|made| made.maps.len() == program.maps().len());
         self.bring(program, prepared.as_deref(), progress)?;
         let plain = prepared.and_then(|made| made.plain.clone());
-        let kept = self.kept.as_ref().ok_or_else(not_loaded)?;
         let mut plains = Plains::new(&self.device);
-        let record = |plains: &mut Plains, bases, lists| {
-            self.recorded(kept, loaded, plains, plain.clone(), bases, lists)
+        let mut group = (self.tuning.group as usize).clamp(1, (*lanes).max(1));
+        loop {
+            match self.grouped(loaded, group, &mut plains, plain.as_ref()) {
+                Err(Error::Memory(_)) if self.waiting.is_some() => self.waiting = None,
+                Err(Error::Memory(_)) if group > 1 => group = group.div_ceil(2),
+                other => return Ok(Running { _plains: plains, ..other? }),
+            }
+        }
+    }
+
+    /// A program recorded for groups of so many lanes.
+    fn grouped(
+        &self,
+        loaded: &Loaded<Ckks>,
+        group: usize,
+        plains: &mut Plains,
+        plain: Option<&Arc<Plain>>,
+    ) -> Result<Running> {
+        let Loaded { program, walk, lanes } = loaded;
+        let op = program.op();
+        let kept = self.kept.as_ref().ok_or_else(not_loaded)?;
+        let mut record = |lanes, bases, lists| {
+            self.recorded((kept, loaded, plain), lanes, plains, (bases, lists))
         };
-        let sizes = record(&mut plains, Bases::default(), Lists::default())?.sizes;
-        let lanes = *lanes as u64;
-        let (words, lists) = (lanes * sizes.ciphertexts, sizes.shared + lanes * sizes.own);
-        require(op, self.device.as_ref(), words + sizes.work + lists)?;
+        let groups: Vec<usize> =
+            (0..*lanes).step_by(group).map(|from| group.min(lanes - from)).collect();
+        // The last may be another, and all others are as the first.
+        let mut lists = Lists::default();
+        let mut sizes = HashMap::new();
+        for lanes in [groups.last(), groups.first()].into_iter().flatten() {
+            let made = record(*lanes, Bases::default(), lists)?;
+            sizes.insert(*lanes, made.sizes);
+            lists = made.lists;
+        }
+        let all = |of: fn(&Sizes) -> u64| groups.iter().map(|lanes| of(&sizes[lanes])).sum::<u64>();
+        let largest = |of: fn(&Sizes) -> u64| sizes.values().map(of).max().unwrap_or(0);
+        let (words, work) = (all(|s| s.ciphertexts), largest(|s| s.work));
+        let shared = largest(|s| s.shared);
+        let bytes = shared + all(|s| s.own);
+        require(op, self.device.as_ref(), words + work + bytes)?;
         let ciphertexts = Block::new(&self.device, op, words)?;
-        let work = Block::new(&self.device, op, sizes.work)?;
-        let block = Block::new(&self.device, op, lists)?;
+        let work = Block::new(&self.device, op, work)?;
+        let block = Block::new(&self.device, op, bytes)?;
         let mut steps: Vec<Vec<Step>> = walk.waves.iter().map(|_| vec![]).collect();
         let (mut places, mut lists) = (vec![], Lists::default());
-        for lane in 0..lanes {
-            let own = sizes.shared + lane * sizes.own;
+        let (mut first, mut own) = (ciphertexts.at(), shared);
+        for lanes in groups {
             let bases = Bases {
-                ciphertexts: ciphertexts.at() + lane * sizes.ciphertexts,
+                ciphertexts: first,
                 work: work.at(),
                 shared: block.at(),
                 own: block.at() + own,
             };
-            let made = record(&mut plains, bases, lists)?;
+            let made = record(lanes, bases, lists)?;
             steps.iter_mut().zip(made.steps).for_each(|(all, one)| all.extend(one));
             places.push(made.places);
             lists = made.lists;
             block.upload(op, own, bytemuck::cast_slice(&lists.own))?;
+            first += sizes[&lanes].ciphertexts;
+            own += sizes[&lanes].own;
         }
         block.upload(op, 0, bytemuck::cast_slice(&lists.shared))?;
-        let alive = vec![false; program.registers()];
-        let (_work, _lists, _plains) = (work, block, plains);
         Ok(Running {
             before: HashMap::new(),
             loaded: loaded.clone(),
             steps,
+            group,
             places,
-            alive,
+            alive: vec![false; program.registers()],
             ciphertexts,
-            _work,
-            _lists,
-            _plains,
+            _work: work,
+            _lists: block,
+            _plains: Plains::new(&self.device),
         })
     }
 
@@ -430,18 +476,17 @@ impl CudaRlweSession {
         Ok(())
     }
 
-    /// The launches of one lane, wave by wave, for memory at `bases`.
+    /// The launches of a group of lanes, wave by wave, for memory at the bases.
     fn recorded(
         &self,
-        kept: &Kept,
-        loaded: &Loaded<Ckks>,
+        (kept, loaded, plain): (&Kept, &Loaded<Ckks>, Option<&Arc<Plain>>),
+        lanes: usize,
         plains: &mut Plains,
-        plain: Option<Arc<Plain>>,
-        bases: Bases,
-        lists: Lists,
+        memory: (Bases, Lists),
     ) -> Result<Recorded> {
-        let tape = Tape::new(&self.context, &kept.tables, bases, lists);
-        let maps = &kept.maps.1;
+        let together = Together { lanes, tuning: self.tuning };
+        let tape = Tape::new(&self.context, &kept.tables, together, memory);
+        let (maps, plain) = (&kept.maps.1, plain.cloned());
         let mut recorder = Recorder::new(tape, &kept.keys, maps, plains, plain, &loaded.program);
         let mut steps = vec![];
         for w in 0..loaded.walk.waves.len() {
