@@ -1,5 +1,6 @@
 //! Hybrid key switching on a device: as `backend/cpu/rlwe/key_switch.rs`, in launches over all limbs.
 
+use super::super::tiling::Tuning;
 use super::keys::DeviceKey;
 use super::tape::{Conversions, Kind, Limbs, Tape, Then};
 use crate::math::rns::centred;
@@ -164,8 +165,8 @@ impl Tape<'_> {
             Argument::U64(digits.lifted.stride),
         ];
         let polynomials = digits.polynomials as u32;
-        // One lane alone, and its twin, are as they were measured best.
-        let shared = if self.lanes() > 1 { self.together.tuning.share.min(polynomials) } else { 1 };
+        let Tuning { share, alone, .. } = self.together.tuning;
+        let shared = if self.lanes() > 1 { share } else { alone }.min(polynomials);
         let launch = Launch::key_product(self.log2_n(), all as u32, polynomials, shared);
         self.launch(launch, arguments);
         out

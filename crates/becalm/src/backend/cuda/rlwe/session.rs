@@ -20,8 +20,8 @@ use crate::program::rlwe::{CkksProgram, CkksWalk, MapSpec, RlweInfo};
 use crate::program::{Operation, Reg};
 use crate::progress::tell;
 use crate::{Error, Progress, Result};
-use becalm_cuda::{Device, Kernels};
-use std::collections::{BTreeSet, HashMap};
+use becalm_cuda::{Device, Kernels, STREAMS};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -52,6 +52,54 @@ struct Recorded {
     lists: Lists,
 }
 
+/// The groups of a number of lanes, and what each takes.
+struct Plan {
+    /// Lanes of each group: the last may have fewer.
+    groups: Vec<usize>,
+    streams: usize,
+    /// By lanes of a group.
+    sizes: BTreeMap<usize, Sizes>,
+}
+
+impl Plan {
+    /// Groups of so many lanes; `record` says what one takes, and adds to the lists that groups share.
+    fn of(
+        lanes: usize,
+        group: usize,
+        streams: u32,
+        mut record: impl FnMut(usize, Lists) -> Result<(Sizes, Lists)>,
+    ) -> Result<Plan> {
+        let groups: Vec<usize> =
+            (0..lanes).step_by(group).map(|from| group.min(lanes - from)).collect();
+        let (mut lists, mut sizes) = (Lists::default(), BTreeMap::new());
+        // In the order of the groups, so that shared lists lie as they will.
+        for lanes in &groups {
+            if !sizes.contains_key(lanes) {
+                let (size, more) = record(*lanes, lists)?;
+                sizes.insert(*lanes, size);
+                lists = more;
+            }
+        }
+        let streams = (streams as usize).clamp(1, STREAMS).min(groups.len().max(1));
+        Ok(Plan { groups, streams, sizes })
+    }
+
+    fn largest(&self, of: fn(&Sizes) -> u64) -> u64 {
+        self.sizes.values().map(of).max().unwrap_or(0)
+    }
+
+    /// What all of them take: groups on one stream work in the same place.
+    fn all(&self) -> Sizes {
+        let each = || self.groups.iter().map(|lanes| &self.sizes[lanes]);
+        Sizes {
+            ciphertexts: each().map(|s| s.ciphertexts).sum(),
+            work: self.streams as u64 * self.largest(|s| s.work),
+            shared: self.largest(|s| s.shared),
+            own: each().map(|s| s.own).sum(),
+        }
+    }
+}
+
 /// Constants of a session on its device.
 pub(super) struct Kept {
     pub tables: Arc<Tables>,
@@ -73,8 +121,10 @@ pub(super) struct Running {
     // Before the memory that they know.
     before: HashMap<Range<usize>, Before>,
     loaded: Loaded<Ckks>,
-    /// By wave: the launches of all lanes.
-    steps: Vec<Vec<Step>>,
+    /// By wave: the launches of all lanes, and the stream of each.
+    steps: Vec<Vec<(usize, Step)>>,
+    /// Streams that groups of lanes run on by turns.
+    streams: usize,
     /// Lanes of a group, which share launches; the last may be fewer.
     group: usize,
     /// By group and register: of the first lane.
@@ -291,7 +341,7 @@ impl CudaRlweSession {
         let running = self.running.as_ref().ok_or_else(not_loaded)?;
         let op = running.loaded.program.op();
         let launches: usize = waves.clone().map(|w| running.steps[w].len()).sum();
-        let put = || waves.clone().try_for_each(|w| self.put(w));
+        let put = || self.put(waves);
         let now = match running.before.get(waves) {
             Some(Before::Recorded(recording)) => {
                 tell(op, progress, 0, waves.len())?;
@@ -309,7 +359,7 @@ impl CudaRlweSession {
                 let first = before.is_none();
                 for (done, w) in waves.clone().enumerate() {
                     tell(op, progress, done, waves.len())?;
-                    self.put(w)?;
+                    self.put(&(w..w + 1))?;
                 }
                 if let Some(running) = self.running.as_mut().filter(|_| first) {
                     running.before.insert(waves.clone(), Before::Once);
@@ -325,18 +375,25 @@ impl CudaRlweSession {
         if let Some(running) = &mut self.running {
             running.before.insert(waves.clone(), now);
         }
-        if plain { waves.clone().try_for_each(|w| self.put(w)) } else { Ok(()) }
+        if plain { self.put(waves) } else { Ok(()) }
     }
 
-    /// Puts the launches of a wave on the device.
-    fn put(&self, w: usize) -> Result<()> {
+    /// Puts the launches of waves on the device. Groups of lanes on several streams have nothing to do with each other.
+    fn put(&self, waves: &Range<usize>) -> Result<()> {
         let running = self.running.as_ref().ok_or_else(not_loaded)?;
         let kernels = kernels(&self.context);
-        for Step { launch: shape, arguments } in &running.steps[w] {
+        let follow = |stream, after| {
+            let done = self.device.follow(stream, after);
+            done.map_err(|f| refused("run", self.device.as_ref(), f))
+        };
+        (1..running.streams).try_for_each(|stream| follow(stream, 0))?;
+        for (stream, Step { launch: shape, arguments }) in
+            running.steps[waves.clone()].iter().flatten()
+        {
             // SAFETY: the recorder made them for memory of this program, which lives, and for keys and tables of this session.
-            unsafe { launch("run", self.device.as_ref(), 0, kernels, shape, arguments)? };
+            unsafe { launch("run", self.device.as_ref(), *stream, kernels, shape, arguments)? };
         }
-        Ok(())
+        (1..running.streams).try_for_each(|stream| follow(0, stream))
     }
 
     /// Lays a program down; where it does not fit beside what is kept of other numbers of lanes, keys and matrices, without them.
@@ -389,54 +446,47 @@ impl CudaRlweSession {
         plains: &mut Plains,
         plain: Option<&Arc<Plain>>,
     ) -> Result<Running> {
-        let Loaded { program, walk, lanes } = loaded;
+        let (program, walk) = (&loaded.program, &loaded.walk);
         let op = program.op();
         let kept = self.kept.as_ref().ok_or_else(not_loaded)?;
         let mut record = |lanes, bases, lists| {
             self.recorded((kept, loaded, plain), lanes, plains, (bases, lists))
         };
-        let groups: Vec<usize> =
-            (0..*lanes).step_by(group).map(|from| group.min(lanes - from)).collect();
-        // The last may be another, and all others are as the first.
-        let mut lists = Lists::default();
-        let mut sizes = HashMap::new();
-        for lanes in [groups.last(), groups.first()].into_iter().flatten() {
-            let made = record(*lanes, Bases::default(), lists)?;
-            sizes.insert(*lanes, made.sizes);
-            lists = made.lists;
-        }
-        let all = |of: fn(&Sizes) -> u64| groups.iter().map(|lanes| of(&sizes[lanes])).sum::<u64>();
-        let largest = |of: fn(&Sizes) -> u64| sizes.values().map(of).max().unwrap_or(0);
-        let (words, work) = (all(|s| s.ciphertexts), largest(|s| s.work));
-        let shared = largest(|s| s.shared);
-        let bytes = shared + all(|s| s.own);
-        require(op, self.device.as_ref(), words + work + bytes)?;
-        let ciphertexts = Block::new(&self.device, op, words)?;
-        let work = Block::new(&self.device, op, work)?;
-        let block = Block::new(&self.device, op, bytes)?;
-        let mut steps: Vec<Vec<Step>> = walk.waves.iter().map(|_| vec![]).collect();
+        let plan = Plan::of(loaded.lanes, group, self.tuning.streams, |lanes, lists| {
+            let made = record(lanes, Bases::default(), lists)?;
+            Ok((made.sizes, made.lists))
+        })?;
+        let Sizes { ciphertexts, work, shared, own } = plan.all();
+        require(op, self.device.as_ref(), ciphertexts + work + shared + own)?;
+        let new = |bytes| Block::new(&self.device, op, bytes);
+        let (ciphertexts, work, block) = (new(ciphertexts)?, new(work)?, new(shared + own)?);
+        let mut steps: Vec<Vec<(usize, Step)>> = walk.waves.iter().map(|_| vec![]).collect();
         let (mut places, mut lists) = (vec![], Lists::default());
-        let (mut first, mut own) = (ciphertexts.at(), shared);
-        for lanes in groups {
+        let (mut first, mut from) = (ciphertexts.at(), shared);
+        for (at, lanes) in plan.groups.iter().enumerate() {
+            let stream = at % plan.streams;
             let bases = Bases {
                 ciphertexts: first,
-                work: work.at(),
+                work: work.at() + stream as u64 * plan.largest(|s| s.work),
                 shared: block.at(),
-                own: block.at() + own,
+                own: block.at() + from,
             };
-            let made = record(lanes, bases, lists)?;
-            steps.iter_mut().zip(made.steps).for_each(|(all, one)| all.extend(one));
+            let made = record(*lanes, bases, lists)?;
+            for (all, one) in steps.iter_mut().zip(made.steps) {
+                all.extend(one.into_iter().map(|step| (stream, step)));
+            }
             places.push(made.places);
             lists = made.lists;
-            block.upload(op, own, bytemuck::cast_slice(&lists.own))?;
-            first += sizes[&lanes].ciphertexts;
-            own += sizes[&lanes].own;
+            block.upload(op, from, bytemuck::cast_slice(&lists.own))?;
+            first += plan.sizes[lanes].ciphertexts;
+            from += plan.sizes[lanes].own;
         }
         block.upload(op, 0, bytemuck::cast_slice(&lists.shared))?;
         Ok(Running {
             before: HashMap::new(),
             loaded: loaded.clone(),
             steps,
+            streams: plan.streams,
             group,
             places,
             alive: vec![false; program.registers()],
