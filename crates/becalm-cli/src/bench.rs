@@ -105,8 +105,10 @@ pub fn run(args: &Args) -> Result<()> {
     if args.scheme == "ckks" && args.device == "cuda" {
         let until = gpu::clock() + Duration::from_secs_f64(args.minutes * 60.0);
         let over = || gpu::clock() >= until;
-        let (sets, quick, json) = (&args.params, args.quick, args.json.as_deref());
-        let wanted = gpu::ckks::Measurements { sets, quick, keys: "medium", over: &over, json };
+        let (sets, batch, quick, json) =
+            (&args.params, args.batch, args.quick, args.json.as_deref());
+        let (keys, over) = ("medium", &over);
+        let wanted = gpu::ckks::Measurements { sets, batch, quick, keys, over, json };
         return gpu::ckks::measure(&Cuda::new()?, &wanted);
     }
     if args.scheme == "ckks" {

@@ -252,11 +252,6 @@ impl Launch {
         Launch { shared: ROWS_SHARED, ..Launch::columns(kernel, log2_n, jobs, polynomials) }
     }
 
-    /// Two neighbouring values a thread.
-    fn of_values(kernel: &'static str, log2_n: u32, limbs: u32) -> Self {
-        Launch::of(kernel, [(1 << log2_n) / 512, limbs, 1], 256, 0)
-    }
-
     /// dst, src, jobs, words, dst stride, src stride: the first layers of the forward transform.
     pub fn ntt_columns(log2_n: u32, jobs: u32, polynomials: u32) -> Self {
         Launch::columns("becalm_ntt_columns", log2_n, jobs, polynomials)
@@ -293,25 +288,42 @@ impl Launch {
     }
 
     /// out, base, two own parts, owned, lifted, values, limbs, words, bodies, masks, stored, digits, limbs from one digit to the next, count,
-    /// power, how many polynomials, strides of their own parts and of values.
-    pub fn key_product(log2_n: u32, count: u32, polynomials: u32) -> Self {
-        let one = Launch::of_values("becalm_key_product", log2_n, count);
-        Launch { grid: [polynomials * one.grid[0], count, 1], ..one }
+    /// power, how many polynomials, strides of their own parts, of values and of lifted. A thread multiplies up to `shared` polynomials, 1, 2
+    /// or 4, by what it has read of the key.
+    pub fn key_product(log2_n: u32, count: u32, polynomials: u32, shared: u32) -> Self {
+        let (kernel, here, threads) = match shared {
+            ..=1 => ("becalm_key_product", 1, 256),
+            2..=3 => ("becalm_key_product_2", 2, 256),
+            4.. => ("becalm_key_product_4", 4, 128),
+        };
+        let tiles = (1 << log2_n) / (2 * threads);
+        Launch::of(kernel, [polynomials.div_ceil(here) * tiles, count, 1], threads, 0)
     }
 
-    /// out, inputs, babies, diagonals, limbs, words, how many babies and inputs, giants, the first giant, giants of all, digits, count,
-    /// kept: up to 8 `giants` and 2 inputs, a value a thread of 128 and a warp that copies. Shared memory: `BabyRing` of
-    /// `kernels/rns/baby.cuh`.
-    pub fn key_baby(log2_n: u32, count: u32, giants: u32) -> Self {
-        let kernel = if giants <= 4 { "becalm_key_baby" } else { "becalm_key_baby_8" };
+    /// out, inputs, babies, diagonals, limbs, words, how many babies and inputs of a lane, giants, the first giant, giants of all, digits,
+    /// count, kept, lanes: up to 8 `giants` and 2 inputs, a value a thread of 128 and a warp that copies. A block has one lane, or two if
+    /// these have one input each and go `together`. Shared memory: `BabyRing` of `kernels/rns/baby.cuh`.
+    pub fn key_baby(
+        log2_n: u32,
+        count: u32,
+        [giants, inputs, lanes]: [u32; 3],
+        together: bool,
+    ) -> Self {
+        let two = together && inputs == 1 && giants <= 4 && lanes.is_multiple_of(2);
+        let (kernel, blocks) = match two {
+            true => ("becalm_key_baby_lanes", lanes / 2),
+            false if giants <= 4 => ("becalm_key_baby", lanes),
+            false => ("becalm_key_baby_8", lanes),
+        };
         // Stages of four rows, each with a note and two barriers; 32 rows; the word and the factor.
         let shared = 12 * (4 * 128 * 8 + 8 + 16) + 32 * 16 + 64;
-        Launch::of(kernel, [(1 << log2_n) / 128, count, 1], 160, shared)
+        Launch::of(kernel, [blocks * (1 << log2_n) / 128, count, 1], 160, shared)
     }
 
-    /// out0, out1, out2, terms, how many, pairs, how many, constants, words, first word, count.
-    pub fn sum_values(log2_n: u32, count: u32) -> Self {
-        Launch::of_values("becalm_sum", log2_n, count)
+    /// out0, out1, out2, terms, how many, pairs, how many, constants, words, first word, stride of the results: `sums` of one shape, whose
+    /// terms and pairs follow each other.
+    pub fn sum_values(log2_n: u32, count: u32, sums: u32) -> Self {
+        Launch::of("becalm_sum", [(1 << log2_n) / 512, count, sums], 256, 0)
     }
 }
 

@@ -61,7 +61,17 @@ void keys(const std::vector<Word>& words) {
   const std::vector<KeyLimb> limbs{{0, 0, 0, 0, 1.0, 0}, {0, 1, 1, 0, 1.0, 0}};
   const double *const x = from.data(), *const k = key.data();
   launch("key_product", dim3(N / 512, 2), 256, 0, [&] {
-    becalm_key_product(out.data(), out.data(), x, x, 1, x, x, limbs.data(), words.data(), k, k, 2, 1, 2, 2, 5, 1, 0, 0);
+    becalm_key_product(out.data(), out.data(), x, x, 1, x, x, limbs.data(), words.data(), k, k, 2, 1, 2, 2, 5, 1, 0, 0, 0);
+  });
+  // Two polynomials in two threads and in one, then two of four in one.
+  launch("key_product, 2 polynomials", dim3(2 * N / 512, 2), 256, 0, [&] {
+    becalm_key_product(out.data(), out.data(), x, x, 1, x, x, limbs.data(), words.data(), k, k, 2, 1, 2, 2, 5, 2, 0, 0, 0);
+  });
+  launch("key_product_2", dim3(N / 512, 2), 256, 0, [&] {
+    becalm_key_product_2(out.data(), out.data(), x, x, 1, x, x, limbs.data(), words.data(), k, k, 2, 1, 2, 2, 5, 2, 0, 0, 0);
+  });
+  launch("key_product_4", dim3(N / 256, 2), 128, 0, [&] {
+    becalm_key_product_4(out.data(), out.data(), x, x, 1, x, x, limbs.data(), words.data(), k, k, 2, 1, 2, 2, 5, 2, 0, 0, 0);
   });
   const std::vector<Turned> inputs(2, Turned{x, nullptr, x, x, 2, 0, 0});
   // More stages than the ring has.
@@ -72,10 +82,13 @@ void keys(const std::vector<Word>& words) {
   for (u32 i = 0; i < steps * 2 * 8; i++) diagonals.push_back({i % 3 ? diagonal.data() : nullptr, i % 3 == 1, 0});
   const dim3 grid(N / BABY_VALUES, 2);
   launch("key_baby", grid, BABY_THREADS, sizeof(BabyRing), [&] {
-    becalm_key_baby(out.data(), inputs.data(), babies.data(), diagonals.data(), limbs.data(), words.data(), steps, 2, 3, 1, 8, 1, 2, 1);
+    becalm_key_baby(out.data(), inputs.data(), babies.data(), diagonals.data(), limbs.data(), words.data(), steps, 2, 3, 1, 8, 1, 2, 1, 1);
   });
   launch("key_baby_8", grid, BABY_THREADS, sizeof(BabyRing), [&] {
-    becalm_key_baby_8(out.data(), inputs.data(), babies.data(), diagonals.data(), limbs.data(), words.data(), steps, 2, 8, 0, 8, 1, 2, 0);
+    becalm_key_baby_8(out.data(), inputs.data(), babies.data(), diagonals.data(), limbs.data(), words.data(), steps, 2, 8, 0, 8, 1, 2, 0, 1);
+  });
+  launch("key_baby_lanes", grid, BABY_THREADS, sizeof(BabyRing), [&] {
+    becalm_key_baby_lanes(out.data(), inputs.data(), babies.data(), diagonals.data(), limbs.data(), words.data(), steps, 1, 4, 0, 4, 1, 2, 1, 2);
   });
 }
 
@@ -86,7 +99,7 @@ void sums(const std::vector<Word>& words) {
   const std::vector<Term> terms{{a.data(), b.data(), &constant, nullptr, 1, 0, 0}};
   const std::vector<Pair> pairs{{a.data(), b.data(), b.data(), a.data() + N, 2.0, 0}};
   launch("sum", dim3(N / 512, 1), 256, 0, [&] {
-    becalm_sum(a.data(), b.data(), c.data(), terms.data(), 1, pairs.data(), 1, nullptr, words.data(), 0, 1);
+    becalm_sum(a.data(), b.data(), c.data(), terms.data(), 1, pairs.data(), 1, nullptr, words.data(), 0, 0);
   });
 }
 

@@ -135,34 +135,76 @@ fn powers(log2_n: u32) -> [u64; 4] {
     [1, 5, (2 << log2_n) - 1, pow(5, 77, 2 << log2_n)]
 }
 
+/// The values of some things one after another.
+fn joined<'a>(bench: &Bench, all: impl Iterator<Item = &'a Held>) -> u64 {
+    let values: Vec<f64> = all.flat_map(|held| &held.values).copied().collect();
+    if values.is_empty() { 0 } else { bench.doubles(&values) }
+}
+
 /// A key product; `has`: the own parts and the base, of which the last may be where the result comes.
 fn product(shape: &Shape, power: u64, has: [bool; 3], in_place: bool, seed: u64) {
+    products(shape, power, has, in_place, seed, [1, 1]);
+}
+
+/// Key products of some polynomials, of which a thread multiplies so many at once.
+fn products(
+    shape: &Shape,
+    power: u64,
+    has: [bool; 3],
+    in_place: bool,
+    seed: u64,
+    [polynomials, shared]: [usize; 2],
+) {
     let (bench, mut random) = (Bench::new(shape.log2_n, seed), Random(seed));
     let (n, count, order) = (shape.n(), shape.count(), Order::new(shape.log2_n));
     let limbs = shape.limbs(&mut random);
-    let source = Source::new(shape, &bench, &mut random, [has[0], has[1]]);
-    let base = if has[2] { shape.polynomial(&bench, &mut random, 2) } else { Held::none() };
+    let sources: Vec<Source> = (0..polynomials)
+        .map(|_| Source::new(shape, &bench, &mut random, [has[0], has[1]]))
+        .collect();
+    let copies = 2 * polynomials;
+    let base = if has[2] { shape.polynomial(&bench, &mut random, copies) } else { Held::none() };
     let keys = [shape.key(&bench, &mut random), shape.key(&bench, &mut random)];
-    let out = if in_place { base.at } else { bench.clear(2 * count * n) };
+    let out = if in_place { base.at } else { bench.clear(copies * count * n) };
     let tables =
         [limbs.iter().flat_map(KeyLimb::words).collect(), shape.words()].map(|w| bench.put(&w));
-    let own = [&source.own[0], &source.own[1]].map(|own| own.at);
+    let own = [0, 1].map(|k| joined(&bench, sources.iter().map(|source| &source.own[k])));
+    let lifted = joined(&bench, sources.iter().map(|source| &source.lifted));
+    let values = joined(&bench, sources.iter().map(|source| &source.values));
     let mut arguments = [out, base.at, own[0], own[1]].map(Argument::Address).to_vec();
     arguments.push(Argument::U32(shape.owned as u32));
-    let pointers =
-        [source.lifted.at, source.values.at, tables[0], tables[1], keys[0].at, keys[1].at];
+    let pointers = [lifted, values, tables[0], tables[1], keys[0].at, keys[1].at];
     arguments.extend(pointers.map(Argument::Address));
-    let numbers = [shape.stored, shape.digits, shape.step, count, power as usize];
+    let numbers = [shape.stored, shape.digits, shape.step, count, power as usize, polynomials];
     arguments.extend(numbers.map(|x| Argument::U32(x as u32)));
-    arguments.extend([Argument::U32(1), Argument::U64(0), Argument::U64(0)]);
-    bench.launch(&Launch::key_product(shape.log2_n, count as u32, 1), &arguments);
-    let got = bench.values(out, 2 * count * n);
+    let strides = [count * n, count * n, shape.digits * count * n];
+    arguments.extend(strides.map(|x| Argument::U64(x as u64)));
+    let sizes = [count, polynomials, shared].map(|x| x as u32);
+    let launch = Launch::key_product(shape.log2_n, sizes[0], sizes[1], sizes[2]);
+    bench.launch(&launch, &arguments);
+    let got = bench.values(out, copies * count * n);
     for (at, x) in got.iter().enumerate() {
-        let (k, i, j) = (at / n / count, at / n % count, at % n);
+        let (b, k, i, j) = (at / n / count / 2, at / n / count % 2, at / n % count, at % n);
         let from = [j, order.source(j, power)];
-        let sum = source.rotated(shape, (i, &limbs[i]), Some(k), Some(&keys[k]), from);
+        let sum = sources[b].rotated(shape, (i, &limbs[i]), Some(k), Some(&keys[k]), from);
         let p = shape.primes[i];
-        check(*x, p, sum + base.residue(at, p), || format!("{power}, {has:?}: {k}, {i}, {j}"));
+        let what = || format!("{power}, {has:?}: {polynomials} by {shared}, {b}, {k}, {i}, {j}");
+        check(*x, p, sum + base.residue(at, p), what);
+    }
+}
+
+/// Polynomials that share a reading of the key, more and fewer than a thread multiplies.
+#[test]
+fn key_products_of_several_polynomials_are_exact() {
+    let primes = primes(12, &[49.99, 20.0, 43.0]);
+    for (at, polynomials) in [2, 3, 4, 5, 8].into_iter().enumerate() {
+        for shared in [1, 2, 4] {
+            let (extreme, digits) = (at % 2 == 0, [3, 6, 1, 2, 4][(at + shared) % 5]);
+            let (stored, step, owned) = (4, primes.len(), primes.len() - at % 2);
+            let primes = primes.clone();
+            let shape = Shape { log2_n: 12, primes, digits, stored, step, owned, extreme };
+            let has = [true, polynomials == 3, shared == 2];
+            products(&shape, powers(12)[(at + shared) % 4], has, has[2], 5, [polynomials, shared]);
+        }
     }
 }
 
@@ -217,6 +259,10 @@ fn larger_key_products_are_exact() {
 
 /// Baby steps of a linear map.
 struct Map {
+    /// Lanes, and whether two of them go together in a block.
+    lanes: usize,
+    together: bool,
+    /// Inputs of each.
     inputs: usize,
     babies: usize,
     giants: usize,
@@ -243,6 +289,7 @@ struct Steps<'a> {
     map: &'a Map,
     order: Order,
     limbs: Vec<KeyLimb>,
+    /// The inputs of the first lane, then those of the next.
     sources: Vec<Source>,
     keys: Vec<Option<[Held; 2]>>,
     diagonals: Vec<(Held, Diagonal)>,
@@ -255,7 +302,7 @@ impl<'a> Steps<'a> {
         let has = random.below(3) > 0;
         let limbs = shape.limbs(random);
         let source = |m| Source::new(shape, bench, random, [m == 0, has]);
-        let sources = (0..map.inputs).map(source).collect();
+        let sources = (0..map.lanes * map.inputs).map(source).collect();
         // The first step is the polynomial itself.
         let key = |b| (b > 0).then(|| [(); 2].map(|()| shape.key(bench, random)));
         let keys = (0..map.babies).map(key).collect();
@@ -265,7 +312,7 @@ impl<'a> Steps<'a> {
                 diagonal(shape, bench, random, kind)
             })
             .collect();
-        let before = shape.polynomial(bench, random, 2 * map.all);
+        let before = shape.polynomial(bench, random, 2 * map.lanes * map.all);
         Steps {
             shape,
             map,
@@ -307,20 +354,22 @@ impl<'a> Steps<'a> {
 
     fn launch(&self, bench: &Bench) -> Vec<f64> {
         let (shape, map) = (self.shape, self.map);
-        let len = 2 * shape.count() * shape.n();
+        let len = 2 * map.lanes * shape.count() * shape.n();
         let mut arguments = vec![Argument::Address(self.before.at + (map.first * len * 8) as u64)];
         arguments.extend(self.tables().iter().map(|words| Argument::Address(bench.put(words))));
         let numbers =
             [map.babies, map.inputs, map.giants, map.first, map.all, shape.digits, shape.count()];
         arguments.extend(numbers.map(|x| Argument::U32(x as u32)));
-        arguments.push(Argument::U32(map.kept.into()));
-        let launch = Launch::key_baby(shape.log2_n, shape.count() as u32, map.giants as u32);
+        arguments.extend([map.kept.into(), map.lanes as u32].map(Argument::U32));
+        let sizes = [map.giants, map.inputs, map.lanes].map(|x| x as u32);
+        let count = shape.count() as u32;
+        let launch = Launch::key_baby(shape.log2_n, count, sizes, map.together);
         bench.launch(&launch, &arguments);
         bench.values(self.before.at, map.all * len)
     }
 
-    /// Adds the products of input `m` in baby step `b`.
-    fn add(&self, wanted: &mut [u64], b: usize, m: usize) {
+    /// Adds the products of input `m` of a lane in baby step `b`.
+    fn add(&self, wanted: &mut [u64], b: usize, [lane, m]: [usize; 2]) {
         let (shape, map, key) = (self.shape, self.map, &self.keys[b]);
         let (n, count, power) = (shape.n(), shape.count(), self.power(b));
         let diagonals = &self.diagonals[(b * map.inputs + m) * map.all..];
@@ -330,14 +379,16 @@ impl<'a> Steps<'a> {
             let (key, limb) = (key.as_ref().map(|key| &key[k]), (i, &self.limbs[i]));
             // Of a mask that is rotated the digits alone count.
             let own = (key.is_none() || k == 0).then_some(k);
-            let value = self.sources[m].rotated(shape, limb, own, key, [x, s]);
+            let source = &self.sources[lane * map.inputs + m];
+            let value = source.rotated(shape, limb, own, key, [x, s]);
             for g in map.first..map.first + map.giants {
                 let (held, diagonal) = &diagonals[g];
                 let place = match diagonal.tiled {
                     1 => i * n / 8 + x / 64 * 8 + x % 8,
                     _ => i * n + x,
                 };
-                let (sum, p) = (&mut wanted[g * 2 * count * n + at], shape.primes[i]);
+                let place = (place, (g * map.lanes + lane) * 2 * count * n + at);
+                let (sum, p, place) = (&mut wanted[place.1], shape.primes[i], place.0);
                 *sum = (*sum + mul(value, held.residue(place, p), p)) % p;
             }
         }
@@ -350,11 +401,12 @@ fn map(shape: &Shape, map: &Map, seed: u64) {
     let got = steps.launch(&bench);
     let mut wanted: Vec<u64> = vec![0; got.len()];
     for b in 0..map.babies {
-        (0..map.inputs).for_each(|m| steps.add(&mut wanted, b, m));
+        let each = (0..map.lanes).flat_map(|lane| (0..map.inputs).map(move |m| [lane, m]));
+        each.for_each(|which| steps.add(&mut wanted, b, which));
     }
     let (n, count, before) = (shape.n(), shape.count(), &steps.before);
     for (at, (x, wanted)) in got.iter().zip(&wanted).enumerate() {
-        let (g, i) = (at / (2 * count * n), at / n % count);
+        let (g, i) = (at / (2 * map.lanes * count * n), at / n % count);
         if g < map.first || g >= map.first + map.giants {
             assert_eq!(*x, before.values[at], "another giant step");
             continue;
@@ -382,9 +434,32 @@ fn baby_steps_are_exact() {
             let first = giants % 3;
             let all = first + giants + inputs % 2;
             let kept = (giants + inputs) % 2 == 0;
-            let steps = Map { inputs, babies: 1 + giants % 4, giants, first, all, kept };
-            map(&shape, &steps, (giants + 10 * inputs) as u64);
+            let babies = 1 + giants % 4;
+            let one = Map { lanes: 1, together: false, inputs, babies, giants, first, all, kept };
+            map(&shape, &one, (giants + 10 * inputs) as u64);
         }
+    }
+}
+
+/// Lanes that share a reading of the keys and diagonals: by neighbouring blocks, and two by one block.
+#[test]
+fn baby_steps_of_several_lanes_are_exact() {
+    let primes = primes(12, &[49.9, 20.0]);
+    for (lanes, together, inputs, giants) in [
+        (2, true, 1, 1),
+        (4, true, 1, 2),
+        (2, true, 1, 3),
+        (4, true, 1, 4),
+        (3, true, 1, 4),
+        (2, false, 2, 2),
+        (3, true, 2, 4),
+        (2, true, 1, 8),
+    ] {
+        let (stored, step, owned, extreme) = (3, 2, 2, lanes == 4);
+        let primes = primes.clone();
+        let shape = Shape { log2_n: 12, primes, digits: 3, stored, step, owned, extreme };
+        let (babies, first, all, kept) = (3, giants % 2, giants + 1, inputs == 2 || giants == 3);
+        map(&shape, &Map { lanes, together, inputs, babies, giants, first, all, kept }, 11);
     }
 }
 
@@ -402,6 +477,8 @@ fn long_baby_steps_are_settled() {
             owned: 2,
             extreme: true,
         };
-        map(&shape, &Map { inputs, babies, giants: 2, first: 0, all: 2, kept }, 7);
+        let (lanes, together) = if inputs == 1 { (2, true) } else { (1, false) };
+        let steps = Map { lanes, together, inputs, babies, giants: 2, first: 0, all: 2, kept };
+        map(&shape, &steps, 7);
     }
 }

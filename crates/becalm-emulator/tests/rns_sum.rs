@@ -115,9 +115,9 @@ fn sum(primes: &[u64], [terms, pairs]: [usize; 2], constant: bool, extreme: bool
         Argument::Address(constants.1),
         Argument::Address(sum.bench.put(&words)),
         Argument::U32(2),
-        Argument::U32(count as u32),
+        Argument::U64(0),
     ]);
-    sum.bench.launch(&Launch::sum_values(LOG2_N, count as u32), &arguments);
+    sum.bench.launch(&Launch::sum_values(LOG2_N, count as u32, 1), &arguments);
     for (k, out) in out[..parts].iter().enumerate() {
         let got = sum.bench.values(*out, count * N);
         for (at, x) in got.iter().enumerate() {
@@ -151,4 +151,44 @@ fn sums_of_the_largest_residues_are_settled() {
     for counts in [[4, 0], [33, 0], [0, 1], [0, 3], [3, 1], [21, 9]] {
         sum(&primes, counts, true, true, 0);
     }
+}
+
+/// Sums of one shape by one launch are those of a launch each.
+#[test]
+fn sums_of_one_launch_are_those_of_several() {
+    let primes = primes(LOG2_N, &[49.9, 20.0]);
+    let (bench, random) = (Bench::new(LOG2_N, 3), Random(3));
+    let mut sum = Sum { bench, random, primes: &primes, extreme: false };
+    let (count, sums, [terms, pairs]) = (primes.len(), 3, [2, 1]);
+    let terms: Vec<_> = (0..sums * terms).map(|_| sum.term().1.words()).collect();
+    let pairs: Vec<_> = (0..sums * pairs).map(|_| sum.pair().1.words()).collect();
+    let words: Vec<u64> = primes.iter().flat_map(|p| word(*p).words()).collect();
+    let (words, constants) = (sum.bench.put(&words), sum.limbs(1, 0).1);
+    // Three polynomials of each sum, and one more.
+    let stride = 4 * count * N;
+    let run = |terms: &[[u64; 6]], pairs: &[[u64; 6]]| {
+        let here = terms.len() / 2;
+        let out = sum.bench.clear(here * stride);
+        let part = |k: usize| Argument::Address(out + (8 * k * count * N) as u64);
+        let [terms, pairs] = [terms, pairs].map(|list| sum.bench.put(list.as_flattened()));
+        let arguments = [
+            part(0),
+            part(1),
+            part(2),
+            Argument::Address(terms),
+            Argument::U32(2),
+            Argument::Address(pairs),
+            Argument::U32(1),
+            Argument::Address(constants),
+            Argument::Address(words),
+            Argument::U32(0),
+            Argument::U64(stride as u64),
+        ];
+        let launch = Launch::sum_values(LOG2_N, count as u32, here as u32);
+        sum.bench.launch(&launch, &arguments);
+        let all = sum.bench.values(out, here * stride);
+        all.chunks(stride).flat_map(|one| one[..3 * count * N].to_vec()).collect::<Vec<_>>()
+    };
+    let each = terms.chunks(2).zip(pairs.chunks(1)).flat_map(|(terms, pairs)| run(terms, pairs));
+    assert_eq!(run(&terms, &pairs), each.collect::<Vec<_>>());
 }

@@ -8,11 +8,14 @@ use becalm::backend::{Backend, CkksSetup, Cpu, Cuda, Evaluator};
 use becalm::cipher::{KeyForm, Rlwe};
 use becalm::ckks::Context;
 use becalm::params::CkksParams;
+use becalm::program::rlwe::CkksProgram;
+use becalm_cuda::Device;
 use becalm_emulator::Emulated;
 use ckks_cases::planted::{Planted, plant_in};
 use ckks_cases::whole::wholes;
 use ckks_cases::{World, at_level, compare, every_name, programs, sets};
 use std::collections::BTreeSet;
+use std::process::Command;
 use std::sync::{Arc, LazyLock};
 
 static SETS: LazyLock<Vec<&'static CkksParams>> = LazyLock::new(|| sets(12));
@@ -116,4 +119,102 @@ fn keys_that_do_not_fit_are_refused() {
     let e = server.run(&Arc::new(program), &lane).err().map(|e| e.kind());
     assert_eq!(e, Some("memory"));
     assert_eq!(gpu.info().name, "cuda");
+}
+
+/// Instructions on levels of the user, then a bootstrap, with arguments for lanes.
+fn laned(lanes: usize) -> Vec<(World, Arc<CkksProgram>, Vec<Vec<Rlwe>>)> {
+    let context = Context::new(SETS[0], true).unwrap();
+    let some = programs(&context).into_iter().map(|(program, _)| Arc::new(program));
+    let bootstrap = wholes(12).remove(0);
+    let made = |program: Arc<CkksProgram>| {
+        let world = World::new(SETS[0], &program);
+        let inputs = world.inputs_of(&program, lanes);
+        (world, program, inputs)
+    };
+    some.take(1).chain([bootstrap.program().clone()]).map(made).collect()
+}
+
+/// The words of the results, and how many launches they took: of all lanes by one call.
+fn launched(
+    (world, program, lanes): (&World, &Arc<CkksProgram>, &[Vec<Rlwe>]),
+    devices: &[Arc<Emulated>],
+) -> (Vec<[Vec<u8>; 2]>, u64) {
+    let gpus = devices.iter().map(|device| device.clone() as Arc<dyn Device>).collect();
+    let made = world.run(&Cuda::with_devices(gpus).unwrap(), &world.context, program, lanes);
+    let launches = devices.iter().map(|device| device.work().0).sum();
+    (made.iter().flatten().map(|x| world.words(x)).collect(), launches)
+}
+
+fn emulated(count: u64) -> Vec<Arc<Emulated>> {
+    (0..count).map(|seed| Arc::new(Emulated::new(seed))).collect()
+}
+
+/// Lanes have the words that each has alone, and four take as many launches as one, but for transforms of many words.
+#[test]
+fn lanes_go_together() {
+    for (world, program, inputs) in laned(5) {
+        let alone: Vec<_> = inputs
+            .iter()
+            .map(|lane| launched((&world, &program, std::slice::from_ref(lane)), &emulated(1)))
+            .collect();
+        let (words, one) = (alone.iter().flat_map(|(words, _)| words.clone()), alone[0].1);
+        let words: Vec<_> = words.collect();
+        // Groups of four and of one, then of three and of two.
+        for devices in [1, 2] {
+            let (got, took) = launched((&world, &program, &inputs), &emulated(devices));
+            assert!(got == words, "{devices} GPUs: other words");
+            assert!((2 * one..one * 22 / 10).contains(&took), "{devices} GPUs: {took} of {one}");
+        }
+    }
+}
+
+/// The results of lanes under the settings of the environment, which the test below sets, are those of a lane each.
+#[test]
+#[ignore = "run by settings_change_no_word"]
+fn some_lanes() {
+    // The bootstrap, which has halves.
+    for (world, program, inputs) in laned(3).into_iter().skip(1) {
+        let (got, _) = launched((&world, &program, &inputs), &emulated(1));
+        let alone = inputs.iter().flat_map(|lane| {
+            launched((&world, &program, std::slice::from_ref(lane)), &emulated(1)).0
+        });
+        assert!(got == alone.collect::<Vec<_>>(), "other words");
+    }
+}
+
+#[test]
+fn settings_change_no_word() {
+    for tune in ["slice=1 cut=2 share=2 group=2 streams=2", "cut=1 share=1 alone=2"] {
+        let mut test = Command::new(std::env::current_exe().unwrap());
+        test.args(["--exact", "some_lanes", "--ignored"]).env("BECALM_CUDA_TUNE", tune);
+        let done = test.output().unwrap();
+        let said = String::from_utf8_lossy(&done.stdout);
+        assert!(done.status.success() && said.contains("1 passed"), "{tune}: {said}");
+    }
+}
+
+/// Where there is no room for the work of four lanes, two go together, then one, with the same words.
+#[test]
+fn fewer_lanes_go_together_where_memory_is_short() {
+    let (world, program, inputs) = laned(4).remove(0);
+    let used = |lanes: usize| {
+        let device = Arc::new(Emulated::new(0));
+        let gpu = Cuda::with_devices(vec![device.clone()]).unwrap();
+        let server = Evaluator::new(&gpu, CkksSetup::new(&world.context, &world.keys)).unwrap();
+        let lanes: Vec<Vec<&Rlwe>> =
+            inputs[..lanes].iter().map(|lane| lane.iter().collect()).collect();
+        let lanes: Vec<&[&Rlwe]> = lanes.iter().map(Vec::as_slice).collect();
+        server.run_lanes(&program, &lanes, becalm::UNWATCHED).unwrap();
+        device.info().memory - device.free_memory().unwrap()
+    };
+    let [one, four] = [used(1), used(4)];
+    let all = (&world, &program, &inputs[..]);
+    let (words, launches) = launched(all, &emulated(1));
+    assert!(four > one);
+    for (memory, times) in [(four, 1), (four - 256, 2), (one, 4)] {
+        let device = Arc::new(Emulated::new(1).with(|info| info.memory = memory));
+        let (got, took) = launched(all, &[device]);
+        assert!(got == words, "{memory} bytes: other words");
+        assert_eq!(took, times * launches, "{memory} bytes of {one} and {four}");
+    }
 }

@@ -49,6 +49,9 @@ const FIRST: &[(&str, &str, usize)] = &[
 ];
 const LONG: &[(&str, &str, usize)] = &[("regular", "complex", 0)];
 
+/// Ciphertexts of a batch, as lanes that go together.
+const BATCH: usize = 4;
+
 /// A bootstrap or an instruction.
 #[derive(Serialize)]
 struct Row {
@@ -58,10 +61,14 @@ struct Row {
     keys: String,
     /// Runs of which the times are medians.
     runs: usize,
-    /// On ciphertexts that are on the device.
+    /// Ciphertexts that were computed by one call, as lanes of the program.
+    batch: usize,
+    /// Of each, on ciphertexts that are on the device.
     device_ms: f64,
     /// With both copies.
     call_ms: f64,
+    /// Ciphertexts, on the device.
+    per_second: f64,
     level_before: usize,
     level_after: usize,
     bits_mean: f64,
@@ -89,6 +96,8 @@ struct Report {
 pub struct Measurements<'a> {
     /// Sets; all of them if none are named.
     pub sets: &'a [String],
+    /// The largest batch.
+    pub batch: usize,
     /// Toys, and few repetitions.
     pub quick: bool,
     /// Size of the keys.
@@ -167,15 +176,18 @@ fn of_set(
     for ((job, plan), (kind, of, _)) in plans.iter().zip(kinds) {
         let program = Arc::new(bootstrap_of(plan)?.clone());
         let slots = program.inputs().first().and_then(|r| program.info(*r)).map_or(1, |i| i.slots);
-        let row = world.row(format!("{kind} {of}"), &program, &message(job, slots), None)?;
-        add(report, row, wanted)?;
+        for batch in [1, BATCH].into_iter().filter(|batch| *batch <= wanted.batch) {
+            let m = message(job, slots);
+            let row = world.row(format!("{kind} {of}"), &program, (&m, batch), None)?;
+            add(report, row, wanted)?;
+        }
         if (wanted.over)() {
             return Ok(());
         }
     }
     for (case, program, last) in instructions {
         let m = message(&plans[0].0, params.slots());
-        add(report, world.row(case, &Arc::new(program), &m, Some(last))?, wanted)?;
+        add(report, world.row(case, &Arc::new(program), (&m, 1), Some(last))?, wanted)?;
     }
     Ok(())
 }
@@ -215,45 +227,57 @@ fn instructions(context: &Context) -> Result<Vec<(String, CkksProgram, Reg)>> {
 }
 
 impl World<'_> {
-    /// A program, of which the instruction that makes `last` alone is timed, or all of it.
+    /// A program on a batch of messages like `m`, of which the instruction that makes `last` alone is timed, or all of it.
     fn row(
         &self,
         case: String,
         program: &Arc<CkksProgram>,
-        m: &[Complex],
+        (m, batch): (&[Complex], usize),
         last: Option<Reg>,
     ) -> Result<Row> {
         let params = self.context.params();
         let setup = || CkksSetup::new(&self.context, &self.keys);
         let ready = prepared(self.machine, &self.context, program)?;
         let level = program.inputs().first().and_then(|r| program.info(*r)).map_or(0, |i| i.level);
-        let x = self.context.encrypt(m, level, &self.secret)?;
-        let inputs = vec![&x; program.inputs().len()];
+        // Each lane has the values in other slots.
+        let of = |lane: usize| m.iter().copied().cycle().skip(lane).take(m.len());
+        let messages: Vec<Vec<Complex>> = (0..batch).map(|lane| of(lane).collect()).collect();
+        let encrypted = |m: &Vec<Complex>| self.context.encrypt(m, level, &self.secret);
+        let x: Vec<Rlwe> = messages.iter().map(encrypted).collect::<becalm::Result<_>>()?;
+        let inputs: Vec<Vec<&Rlwe>> = x.iter().map(|x| vec![x; program.inputs().len()]).collect();
+        let lanes: Vec<&[&Rlwe]> = inputs.iter().map(Vec::as_slice).collect();
         let evaluator = Evaluator::new(self.machine, setup())?;
+        let run = || evaluator.run_lanes(&ready, &lanes, UNWATCHED);
         let began = Instant::now();
-        let mut outputs = evaluator.run(&ready, &inputs)?;
+        let mut outputs = run()?;
         let load_seconds = began.elapsed().as_secs_f64();
         let mut calls = vec![];
         for _ in 0..self.runs {
             let began = Instant::now();
-            outputs = evaluator.run(&ready, &inputs)?;
+            outputs = run()?;
             calls.push(began.elapsed().as_secs_f64() * 1e3);
         }
+        let alone = match batch {
+            1 => vec![],
+            _ => lanes.iter().map(|lane| evaluator.run(&ready, lane)).collect::<Result<_, _>>()?,
+        };
         drop(evaluator);
         let session = self.machine.runs::<Ckks>()?.open(setup())?;
-        let device_ms = self.timed(session, program, &ready, &x, last)?;
+        let device_ms = self.timed(session, program, &ready, &x, last)? / batch as f64;
         let mut row = Row {
             case,
             params: params.name,
             security_bits: params.security_bits,
             keys: self.size.clone(),
             runs: self.runs,
+            batch,
             device_ms,
-            call_ms: median(calls),
+            call_ms: median(calls) / batch as f64,
+            per_second: 1e3 / device_ms,
             level_before: level,
-            level_after: outputs.last().map_or(0, Rlwe::level),
-            bits_mean: 0.0,
-            bits_worst: 0.0,
+            level_after: outputs[0].last().map_or(0, Rlwe::level),
+            bits_mean: f64::INFINITY,
+            bits_worst: f64::INFINITY,
             bits_formula: 0.0,
             key_bytes: self.keys.bytes(),
             matrix_bytes: ready.bytes(),
@@ -261,12 +285,18 @@ impl World<'_> {
             load_seconds,
             failed: None,
         };
-        match program.error() {
-            Some(error) => self.precise(&mut row, &outputs, m, error)?,
-            None => self.same(&mut row, &outputs, program, &inputs)?,
+        let each = outputs.iter().zip(&messages).zip(&lanes);
+        for ((outputs, m), lane) in each {
+            match program.error() {
+                Some(error) => self.precise(&mut row, outputs, m, error)?,
+                None => self.same(&mut row, outputs, program, lane)?,
+            }
+        }
+        for (lane, alone) in outputs.iter().zip(&alone) {
+            self.equal(&mut row, lane, alone, "alone")?;
         }
         if row.failed.is_some() {
-            (row.device_ms, row.call_ms) = (f64::NAN, f64::NAN);
+            (row.device_ms, row.call_ms, row.per_second) = (f64::NAN, f64::NAN, f64::NAN);
         }
         Ok(row)
     }
@@ -277,7 +307,9 @@ impl World<'_> {
         let all = outputs.iter().map(of).collect::<Result<Vec<_>>>()?;
         let least = |k: fn(&(f64, f64)) -> f64| all.iter().map(k).fold(f64::INFINITY, f64::min);
         let (mean, worst, formula) = (least(|b| b.0), least(|b| b.1), -error.log2());
-        (row.bits_mean, row.bits_worst, row.bits_formula) = (mean, worst, formula);
+        row.bits_mean = row.bits_mean.min(mean);
+        row.bits_worst = row.bits_worst.min(worst);
+        row.bits_formula = formula;
         if mean < formula - TOLERANCE.0 || worst < formula - TOLERANCE.1 {
             let (params, case) = (row.params, &row.case);
             row.failed = Some(format!(
@@ -296,38 +328,41 @@ impl World<'_> {
         inputs: &[&Rlwe],
     ) -> Result<()> {
         let cpu = Evaluator::new(&Cpu::new(0)?, CkksSetup::new(&self.context, &self.keys))?;
+        (row.bits_mean, row.bits_worst) = (0.0, 0.0);
+        self.equal(row, outputs, &cpu.run(program, inputs)?, "on the CPU")
+    }
+
+    /// Compares words with those of the same program elsewhere.
+    fn equal(&self, row: &mut Row, got: &[Rlwe], wanted: &[Rlwe], where_: &str) -> Result<()> {
         let words =
             |x: &Rlwe| -> Result<_> { Ok(self.context.pack(x)?.parts().map(<[u8]>::to_vec)) };
-        for (got, wanted) in outputs.iter().zip(&cpu.run(program, inputs)?) {
+        for (got, wanted) in got.iter().zip(wanted) {
             if words(got)? != words(wanted)? {
                 let (params, case) = (row.params, &row.case);
-                row.failed = Some(format!("{params} {case}: other words than the CPU's"));
+                row.failed = Some(format!("{params} {case}: other words than {where_}"));
             }
         }
         Ok(())
     }
 
-    /// Milliseconds on the device, the median.
+    /// Milliseconds on the device for all lanes, the median.
     fn timed(
         &self,
         mut session: Box<dyn Session<Ckks>>,
         program: &Arc<CkksProgram>,
         ready: &becalm::backend::Prepared,
-        x: &Rlwe,
+        x: &[Rlwe],
         last: Option<Reg>,
     ) -> Result<f64> {
         let walk = ready.walk();
         let progress: Progress = UNWATCHED;
-        let Loaded { .. } = session.load(program.clone(), walk.clone(), 1, progress)?;
+        let Loaded { .. } = session.load(program.clone(), walk.clone(), x.len(), progress)?;
         let all = walk.waves.len();
         let from = if last.is_some() { all - 1 } else { 0 };
         let mut times = vec![];
         for run in 0..self.runs + 3 {
             if run == 0 || from == 0 {
-                program
-                    .inputs()
-                    .iter()
-                    .try_for_each(|reg| session.write(*reg, 0, std::slice::from_ref(x)))?;
+                program.inputs().iter().try_for_each(|reg| session.write(*reg, 0, x))?;
                 session.run(0..from, progress)?;
             }
             session.wait()?;
@@ -346,7 +381,9 @@ fn print(rows: &[Row]) -> Result<()> {
         vec![
             r.case.clone(),
             r.params.to_string(),
+            r.batch.to_string(),
             format!("{:.3}", r.device_ms),
+            format!("{:.0}", r.per_second),
             format!("{:.1}", r.call_ms),
             format!("{} to {}", r.level_before, r.level_after),
             if r.bits_formula == 0.0 { String::new() } else { format!("{:.1}", r.bits_mean) },
@@ -355,6 +392,18 @@ fn print(rows: &[Row]) -> Result<()> {
             megabytes(r.matrix_bytes),
         ]
     };
-    let head = ["case", "set", "ms", "with copies", "levels", "bits", "worst", "keys", "matrices"];
+    let head = [
+        "case",
+        "set",
+        "batch",
+        "ms each",
+        "a second",
+        "with copies",
+        "levels",
+        "bits",
+        "worst",
+        "keys",
+        "matrices",
+    ];
     report::print(&table(&head, &rows.iter().map(cells).collect::<Vec<_>>()))
 }

@@ -18,30 +18,43 @@ KERNEL void __launch_bounds__(CONVERT_THREADS, 6)
   convert(dst + polynomial * dst_stride, src + polynomial * src_stride, conversions[blockIdx.z % count], constants, targets, words);
 }
 
+#define KEY_PRODUCT_ARGUMENTS                                                                                                          \
+  double *out, const double *base, const double *own0, const double *own1, u32 owned, const double *lifted, const double *values,    \
+      const KeyLimb *limbs, const Word *words, const double *bodies, const double *masks, u32 stored, u32 digits, u32 step,          \
+      u32 count, u32 power, u32 batch, u64 own_stride, u64 values_stride, u64 lifted_stride
 /// A key times the digits of a polynomial, or of its image; grid.y: limbs, two values a thread.
-KERNEL void __launch_bounds__(256, 3)
-    becalm_key_product(double* out, const double* base, const double* own0, const double* own1, u32 owned, const double* lifted,
-                       const double* values, const KeyLimb* limbs, const Word* words, const double* bodies, const double* masks,
-                       u32 stored, u32 digits, u32 step, u32 count, u32 power, u32 batch, u64 own_stride, u64 values_stride) {
-  const KeyProduct all = {out,    base,   own0,   own1, owned, lifted, values,     bodies,       masks,
-                          stored, digits, step, count, batch, own_stride, values_stride};
-  const KeyLimb& limb = limbs[blockIdx.y];
-  const Word& word = words[limb.word];
-  if (power == 1) {
-    key_product<false>(all, limb, word, power);
-  } else {
-    key_product<true>(all, limb, word, power);
+#define KEY_PRODUCT(B)                                                                                                                 \
+  const KeyProduct all = {out,    base,   own0, own1,  owned, lifted,     values,        bodies,       masks,                        \
+                          stored, digits, step, count, batch, own_stride, values_stride, lifted_stride};                             \
+  const KeyLimb& limb = limbs[blockIdx.y];                                                                                             \
+  const Word& word = words[limb.word];                                                                                                 \
+  if (power == 1) {                                                                                                                    \
+    key_product<false, B>(all, limb, word, power);                                                                                     \
+  } else {                                                                                                                             \
+    key_product<true, B>(all, limb, word, power);                                                                                      \
   }
-}
 
-/// Baby steps of a linear map with the diagonals of up to four giant steps, for one input or two; grid.y: limbs, a value a thread.
-KERNEL void __launch_bounds__(BABY_THREADS, 4)
-    becalm_key_baby(double* out, const Turned* inputs, const Baby* babies, const Diagonal* diagonals, const KeyLimb* limbs,
-                    const Word* words, u32 babies_count, u32 inputs_count, u32 giants, u32 giant0, u32 giants_of_all, u32 digits,
-                    u32 count, u32 kept) {
-  const BabySteps all = {out, inputs, babies, diagonals, babies_count, giants, giant0, giants_of_all, digits, count, kept};
-  const KeyLimb& limb = limbs[blockIdx.y];
+KERNEL void __launch_bounds__(256, 3) becalm_key_product(KEY_PRODUCT_ARGUMENTS) { KEY_PRODUCT(1) }
+
+/// The same of two polynomials a thread, which multiply one reading of the key, and of four.
+KERNEL void __launch_bounds__(256, 3) becalm_key_product_2(KEY_PRODUCT_ARGUMENTS) { KEY_PRODUCT(2) }
+KERNEL void __launch_bounds__(128, 3) becalm_key_product_4(KEY_PRODUCT_ARGUMENTS) { KEY_PRODUCT(4) }
+
+#define KEY_BABY_ARGUMENTS                                                                                                             \
+  double *out, const Turned *inputs, const Baby *babies, const Diagonal *diagonals, const KeyLimb *limbs, const Word *words,         \
+      u32 babies_count, u32 inputs_count, u32 giants, u32 giant0, u32 giants_of_all, u32 digits, u32 count, u32 kept, u32 lanes
+// Neighbouring blocks have the same part of the keys and diagonals, for L lanes each.
+#define KEY_BABY(L)                                                                                                                    \
+  const u32 blocks = lanes / L, lane = blockIdx.x % blocks * L;                                                                        \
+  const BabySteps all = {out + u64(2 * lane) * count * N, inputs + lane * inputs_count, babies,        diagonals,                    \
+                         babies_count, giants, giant0, giants_of_all, digits, count, kept, blockIdx.x / blocks,                      \
+                         u64(2 * lanes) * count * N};                                                                                  \
+  const KeyLimb& limb = limbs[blockIdx.y];                                                                                             \
   const Word& word = words[limb.word];
+
+/// Baby steps of a linear map with the diagonals of up to four giant steps, for one input of a lane or two; grid.y: limbs, a value a thread.
+KERNEL void __launch_bounds__(BABY_THREADS, 4) becalm_key_baby(KEY_BABY_ARGUMENTS) {
+  KEY_BABY(1)
   switch (inputs_count == 1 ? giants : 4 + giants) {
     case 1: return key_baby<1, 1>(all, limb, word);
     case 2: return key_baby<1, 2>(all, limb, word);
@@ -54,13 +67,8 @@ KERNEL void __launch_bounds__(BABY_THREADS, 4)
 }
 
 /// The same of up to eight giant steps.
-KERNEL void __launch_bounds__(BABY_THREADS, 3)
-    becalm_key_baby_8(double* out, const Turned* inputs, const Baby* babies, const Diagonal* diagonals, const KeyLimb* limbs,
-                      const Word* words, u32 babies_count, u32 inputs_count, u32 giants, u32 giant0, u32 giants_of_all, u32 digits,
-                      u32 count, u32 kept) {
-  const BabySteps all = {out, inputs, babies, diagonals, babies_count, giants, giant0, giants_of_all, digits, count, kept};
-  const KeyLimb& limb = limbs[blockIdx.y];
-  const Word& word = words[limb.word];
+KERNEL void __launch_bounds__(BABY_THREADS, 3) becalm_key_baby_8(KEY_BABY_ARGUMENTS) {
+  KEY_BABY(1)
   if (inputs_count == 1) {
     key_baby<1, 8>(all, limb, word);
   } else {
@@ -68,11 +76,24 @@ KERNEL void __launch_bounds__(BABY_THREADS, 3)
   }
 }
 
-/// Sums of terms and of products; grid.y: limbs, two values a thread.
+/// The same of two lanes a block, each of one input and up to four giant steps: they multiply one reading of the keys and diagonals.
+KERNEL void __launch_bounds__(BABY_THREADS, 3) becalm_key_baby_lanes(KEY_BABY_ARGUMENTS) {
+  KEY_BABY(2)
+  switch (giants) {
+    case 1: return key_baby<1, 1, 2>(all, limb, word);
+    case 2: return key_baby<1, 2, 2>(all, limb, word);
+    default: return key_baby<1, 4, 2>(all, limb, word);
+  }
+}
+
+/// Sums of terms and of products; grid.y: limbs, two values a thread; grid.z: sums of as many terms and products, and of one constant.
 KERNEL void __launch_bounds__(256, 4)
     becalm_sum(double* out0, double* out1, double* out2, const Term* terms, u32 term_count, const Pair* pairs, u32 pair_count,
-               const double* constants, const Word* words, u32 first_word, u32) {
-  const SumOf all = {{out0, out1, out2}, terms, term_count, pairs, pair_count, constants};
+               const double* constants, const Word* words, u32 first_word, u64 stride) {
+  const u32 sum = blockIdx.z;
+  const u64 at = sum * stride;
+  const SumOf all = {{out0 + at, out1 + at, out2 ? out2 + at : nullptr}, terms + sum * term_count, term_count, pairs + sum * pair_count,
+                     pair_count, constants};
   const Word& word = words[first_word + blockIdx.y];
   if (pair_count > 0) {
     sum_values<true>(all, word);

@@ -226,6 +226,11 @@ impl World {
 
     /// Arguments for the lanes of a program; those of the first are the messages 0.3, 1.7, …
     pub fn inputs(&self, program: &CkksProgram) -> Vec<Vec<Rlwe>> {
+        self.inputs_of(program, LANES)
+    }
+
+    /// The same for so many lanes.
+    pub fn inputs_of(&self, program: &CkksProgram, lanes: usize) -> Vec<Vec<Rlwe>> {
         let level = |r: &Reg| program.info(*r).unwrap().level;
         let encrypt = |lane: usize, i: usize, r: &Reg| {
             let slots = self.context.params().slots();
@@ -233,7 +238,7 @@ impl World {
             self.context.encrypt(&message, level(r), &self.secret).unwrap()
         };
         let inputs = || program.inputs().iter().enumerate();
-        (0..LANES).map(|lane| inputs().map(|(i, r)| encrypt(lane, i, r)).collect()).collect()
+        (0..lanes).map(|lane| inputs().map(|(i, r)| encrypt(lane, i, r)).collect()).collect()
     }
 
     /// The results of a machine on lanes, on the vector instructions of `context`.

@@ -59,6 +59,10 @@ impl Whole {
         Whole { params, program: Arc::new(program), results: ends.len(), check }
     }
 
+    pub fn program(&self) -> &Arc<CkksProgram> {
+        &self.program
+    }
+
     /// The names of the instructions that give the results.
     pub fn names(&self) -> Vec<String> {
         let ends = &self.program.outputs()[..self.results];

@@ -11,7 +11,7 @@ use becalm_cuda::Argument;
 use becalm_cuda::launch::Launch;
 use becalm_cuda::rns::{Pair, Term, UPPER_NEGATIVE};
 
-/// A ciphertext in a device's memory: both parts, at a level or above.
+/// A ciphertext of each lane in a device's memory: both parts of the first, then those of the next, at a level or above.
 #[derive(Clone)]
 pub(super) struct Cipher {
     pub level: usize,
@@ -43,7 +43,7 @@ pub(super) struct Sum {
 }
 
 fn both(x: &Limbs) -> [Option<Limbs>; 2] {
-    [Some(x.part(0)), Some(x.part(1))]
+    [Some(x.of_lanes(0)), Some(x.of_lanes(1))]
 }
 
 impl Sum {
@@ -82,28 +82,75 @@ impl Sum {
 
     /// The parts, and the quadratic part behind them if there are products.
     pub fn evaluated(&self, tape: &mut Tape, kind: Kind) -> Limbs {
-        let polynomials = if self.pairs.is_empty() { 2 } else { 3 };
+        let polynomials = tape.lanes() * self.polynomials();
         let out = tape.take(kind, polynomials, tape.context.words(self.level));
-        self.evaluate(tape, &out);
+        Sum::evaluate(std::slice::from_ref(self), tape, &out);
         out
     }
 
-    /// [`Sum::evaluated`] in a given place.
-    fn evaluate(&self, tape: &mut Tape, out: &Limbs) {
-        let (count, level) = (tape.context.words(self.level), self.level);
+    /// Polynomials of the result of a lane.
+    fn polynomials(&self) -> usize {
+        if self.pairs.is_empty() { 2 } else { 3 }
+    }
+
+    /// What sums of one launch have in common.
+    fn shape(&self) -> (usize, usize, usize, u64) {
+        (self.level, self.terms.len(), self.pairs.len(), self.constant.to_bits())
+    }
+
+    /// [`Sum::evaluated`] in a given place, of some sums one after another: by one launch if they are of one shape.
+    fn evaluate(all: &[Sum], tape: &mut Tape, out: &Limbs) {
+        let Some(first) = all.first() else { return };
+        if all.iter().any(|sum| sum.shape() != first.shape()) {
+            let (one, others) = all.split_at(1);
+            Sum::evaluate(one, tape, out);
+            let next = out.part((tape.lanes() * first.polynomials()) as u64);
+            return Sum::evaluate(others, tape, &next);
+        }
         let context = tape.context;
-        let words = context.words_of(level, 0);
+        let words = context.words_of(first.level, 0);
         let primes: Vec<u64> = words.iter().map(|i| context.ring().word(*i).p).collect();
-        let constants = match self.constant {
+        let constants = match first.constant {
             0.0 => 0,
             c => tape.numbers(primes.iter().map(|p| residue(c, *p))),
         };
+        let (mut terms, mut pairs) = (vec![], vec![]);
+        for sum in all {
+            let factors = sum.factors(tape, &words, &primes);
+            for lane in 0..tape.lanes() as u64 {
+                terms.extend(sum.terms_of(&factors, lane).flat_map(|term| term.words()));
+                pairs.extend(sum.pairs_of(lane).flat_map(|pair| pair.words()));
+            }
+        }
+        let [terms, pairs] = [terms, pairs].map(|words| Argument::Address(tape.own(words)));
+        let square = if first.pairs.is_empty() { 0 } else { out.part(2).at };
+        let number = |x: usize| Argument::U32(x as u32);
+        let arguments = [
+            Argument::Address(out.at),
+            Argument::Address(out.part(1).at),
+            Argument::Address(square),
+            terms,
+            number(first.terms.len()),
+            pairs,
+            number(first.pairs.len()),
+            Argument::Address(constants),
+            tape.tables.words(),
+            number(words[0]),
+            Argument::U64(first.polynomials() as u64 * out.stride),
+        ];
+        let sums = (all.len() * tape.lanes()) as u32;
+        let launch = Launch::sum_values(tape.log2_n(), words.len() as u32, sums);
+        tape.launch(launch, arguments);
+    }
+
+    /// The factor of each term, in the records of a launch.
+    fn factors(&self, tape: &mut Tape, words: &[usize], primes: &[u64]) -> Vec<Term> {
+        let context = tape.context;
         let imaginary = |i: &usize| {
             let word = context.ring().word(*i);
             centred(word.imaginary, word.p)
         };
-        let mut terms = vec![];
-        for (parts, factor) in &self.terms {
+        let mut number = |factor: &Factor| {
             let (constants, values, flags) = match factor {
                 Factor::One => (0, 0, 0),
                 Factor::Integer(c) => (tape.numbers(primes.iter().map(|p| residue(*c, *p))), 0, 0),
@@ -111,33 +158,27 @@ impl Sum {
                 Factor::Values(values) => (0, values.at, 0),
                 Factor::Imaginary => (tape.numbers(words.iter().map(imaginary)), 0, UPPER_NEGATIVE),
             };
-            let [part0, part1] = parts.each_ref().map(|x| x.as_ref().map_or(0, |x| x.at));
-            terms
-                .extend(Term { part0, part1, constants, values, flags, ..Term::default() }.words());
-        }
-        let pair = |(a, b, factor): &(Limbs, Limbs, f64)| {
-            let [a0, a1, b0, b1] = [a.part(0).at, a.part(1).at, b.part(0).at, b.part(1).at];
-            Pair { a0, a1, b0, b1, factor: *factor, unused: 0 }.words()
+            Term { constants, values, flags, ..Term::default() }
         };
-        let [terms, pairs] = [terms, self.pairs.iter().flat_map(pair).collect()]
-            .map(|words| Argument::Address(tape.own(words)));
-        let square = if self.pairs.is_empty() { 0 } else { out.part(2).at };
-        let number = |x: usize| Argument::U32(x as u32);
-        let arguments = [
-            Argument::Address(out.at),
-            Argument::Address(out.part(1).at),
-            Argument::Address(square),
-            terms,
-            number(self.terms.len()),
-            pairs,
-            number(self.pairs.len()),
-            Argument::Address(constants),
-            tape.tables.words(),
-            number(words[0]),
-            number(count),
-        ];
-        let launch = Launch::sum_values(tape.log2_n(), count as u32);
-        tape.launch(launch, arguments);
+        self.terms.iter().map(|(_, factor)| number(factor)).collect()
+    }
+
+    /// The terms of a lane.
+    fn terms_of(&self, factors: &[Term], lane: u64) -> impl Iterator<Item = Term> {
+        self.terms.iter().zip(factors).map(move |((parts, _), factor)| {
+            let at = |x: &Option<Limbs>| x.as_ref().map_or(0, |x| x.part(lane).at);
+            let [part0, part1] = parts.each_ref().map(at);
+            Term { part0, part1, ..*factor }
+        })
+    }
+
+    /// The products of a lane.
+    fn pairs_of(&self, lane: u64) -> impl Iterator<Item = Pair> {
+        self.pairs.iter().map(move |(a, b, factor)| {
+            let at = |x: &Limbs, k: u64| x.part(2 * lane + k).at;
+            let [a0, a1, b0, b1] = [at(a, 0), at(a, 1), at(b, 0), at(b, 1)];
+            Pair { a0, a1, b0, b1, factor: *factor, unused: 0 }
+        })
     }
 
     /// The sum as it is, without products.
@@ -150,7 +191,7 @@ impl Sum {
     pub fn rescale(self, tape: &mut Tape) -> Cipher {
         let parts = self.evaluated(tape, Kind::Work);
         let steps = [self.level, self.level - 1, 0];
-        let parts = tape.divide(&parts, 2, steps, Kind::Ciphertext);
+        let parts = tape.divide(&parts, 2 * tape.lanes(), steps, Kind::Ciphertext);
         self.stamped(tape, parts)
     }
 
@@ -163,19 +204,16 @@ impl Sum {
     pub fn finish_all(all: Vec<Sum>, tape: &mut Tape, key: &DeviceKey) -> Vec<Cipher> {
         let Some(first) = all.first() else { return vec![] };
         let (level, products) = (first.level, !first.pairs.is_empty());
-        let polynomials = if products { 3 } else { 2 };
-        let count = tape.context.words(level);
-        let parts = tape.take(Kind::Work, all.len() * polynomials, count);
-        for (i, sum) in all.iter().enumerate() {
-            sum.evaluate(tape, &parts.part((i * polynomials) as u64));
-        }
+        let (count, lanes) = (tape.context.words(level), tape.lanes());
+        let parts = tape.take(Kind::Work, all.len() * lanes * first.polynomials(), count);
+        Sum::evaluate(&all, tape, &parts);
         let special = if products { key.special } else { 0 };
         let raised = match products {
             true => {
                 let every = 3 * parts.stride;
                 let square = parts.part(2).every(every);
-                let digits = tape.decompose(&square, all.len(), level, special);
-                let own = both(&parts).map(|x| x.map(|x| x.every(every)));
+                let digits = tape.decompose(&square, all.len() * lanes, level, special);
+                let own = [0, 1].map(|k| Some(parts.part(k).every(every)));
                 let own = Own { parts: own, count, raised: true };
                 tape.key_product(&digits, key, &own, 1, None)
             }
@@ -183,9 +221,9 @@ impl Sum {
         };
         drop(parts);
         let steps = [level, level - 1, special];
-        let made = tape.divide(&raised, 2 * all.len(), steps, Kind::Ciphertext);
+        let made = tape.divide(&raised, 2 * all.len() * lanes, steps, Kind::Ciphertext);
         let each = all.iter().enumerate();
-        each.map(|(i, sum)| sum.stamped(tape, made.part(2 * i as u64))).collect()
+        each.map(|(i, sum)| sum.stamped(tape, made.part((2 * i * lanes) as u64))).collect()
     }
 
     fn stamped(&self, tape: &Tape, parts: Limbs) -> Cipher {

@@ -13,7 +13,7 @@ use crate::{Error, Result};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Records the instructions of a program for one lane.
+/// Records the instructions of a program for the lanes of a tape.
 pub(super) struct Recorder<'a> {
     pub tape: Tape<'a>,
     pub keys: &'a Keys,
@@ -29,12 +29,19 @@ pub(super) struct Recorder<'a> {
     pub places: Vec<Option<Place>>,
 }
 
-/// Where a register lies: the address of its first part, doubles from one part to the other, and its limbs.
+/// Where a register lies: the address of its first part in the first lane, doubles from one part to the next, and its limbs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub at: u64,
     pub stride: u64,
     pub limbs: usize,
+}
+
+impl Place {
+    /// That of another lane.
+    pub fn of(self, lane: usize) -> Place {
+        Place { at: self.at + 16 * lane as u64 * self.stride, ..self }
+    }
 }
 
 impl<'a> Recorder<'a> {
@@ -55,7 +62,7 @@ impl<'a> Recorder<'a> {
         for reg in program.inputs() {
             let level = program.reg(*reg).level;
             let limbs = own.tape.context.words(level);
-            let parts = own.tape.take(Kind::Ciphertext, 2, limbs);
+            let parts = own.tape.take(Kind::Ciphertext, 2 * own.tape.lanes(), limbs);
             own.put(*reg, Cipher { level, scale: 1.0, parts });
         }
         own
@@ -169,7 +176,7 @@ impl<'a> Recorder<'a> {
     /// The images of `x` under X → X^g for each g of `powers`, from one decomposition.
     fn images(&mut self, x: &Cipher, powers: &[usize]) -> Result<Vec<Cipher>> {
         let (level, count) = (x.level, self.tape.context.words(x.level));
-        let special = self.tape.context.special();
+        let (special, lanes) = (self.tape.context.special(), self.tape.lanes());
         let mut digits = None;
         let mut images = vec![];
         for power in powers {
@@ -178,13 +185,13 @@ impl<'a> Recorder<'a> {
                 continue;
             }
             let key = self.key(Purpose::Galois(*power as u32), level)?;
-            let part = x.parts.part(1);
+            let part = x.parts.of_lanes(1);
             let digits =
-                digits.get_or_insert_with(|| self.tape.decompose(&part, 1, level, special));
-            let own = Own { parts: [Some(x.parts.part(0)), None], count, raised: true };
+                digits.get_or_insert_with(|| self.tape.decompose(&part, lanes, level, special));
+            let own = Own { parts: [Some(x.parts.of_lanes(0)), None], count, raised: true };
             let raised = self.tape.key_product(digits, key, &own, *power, None);
             let steps = [level, level, special];
-            let parts = self.tape.divide(&raised, 2, steps, Kind::Ciphertext);
+            let parts = self.tape.divide(&raised, 2 * lanes, steps, Kind::Ciphertext);
             images.push(Cipher { parts, ..x.clone() });
         }
         Ok(images)
@@ -207,23 +214,24 @@ impl<'a> Recorder<'a> {
     fn raise_modulus(&mut self, x: &Cipher, level: usize, factor: f64) -> Result<Cipher> {
         let context = self.tape.context;
         let key = self.key(Purpose::ToEphemeral, level)?;
-        let digits = self.tape.decompose(&x.parts.part(1), 1, 0, key.special);
+        let lanes = self.tape.lanes();
+        let digits = self.tape.decompose(&x.parts.of_lanes(1), lanes, 0, key.special);
         let count = context.words(0);
-        let own = Own { parts: [Some(x.parts.part(0)), None], count, raised: true };
+        let own = Own { parts: [Some(x.parts.of_lanes(0)), None], count, raised: true };
         let sparse = self.tape.key_product(&digits, key, &own, 1, None);
-        let sparse = self.tape.divide(&sparse, 2, [0, 0, key.special], Kind::Work);
+        let sparse = self.tape.divide(&sparse, 2 * lanes, [0, 0, key.special], Kind::Work);
         let key = self.key(Purpose::FromEphemeral, level)?;
-        let lifted = self.tape.lift(&sparse, 2, [level, key.special], factor);
-        let (constant, linear) = (lifted.part(0), lifted.part(1));
+        let lifted = self.tape.lift(&sparse, 2 * lanes, [level, key.special], factor);
+        let (constant, linear) = (lifted.of_lanes(0), lifted.of_lanes(1));
         let digits = match context.is_every_digit(level, factor) {
             true => self.tape.small_digits(&linear, level, key.special),
-            false => self.tape.decompose(&linear, 1, level, key.special),
+            false => self.tape.decompose(&linear, lanes, level, key.special),
         };
         let count = context.words(level);
         let own = Own { parts: [Some(constant), None], count, raised: true };
         let raised = self.tape.key_product(&digits, key, &own, 1, None);
         let steps = [level, level, key.special];
-        let parts = self.tape.divide(&raised, 2, steps, Kind::Ciphertext);
+        let parts = self.tape.divide(&raised, 2 * lanes, steps, Kind::Ciphertext);
         Ok(Cipher { level, scale: context.step(0) * factor, parts })
     }
 

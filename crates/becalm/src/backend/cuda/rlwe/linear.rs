@@ -32,16 +32,19 @@ impl<'a> Recorder<'a> {
         let Steps { stride, baby, middle, giant, .. } = map.steps;
         let special = self.tape.context.special();
         let all = self.tape.context.words(level) + special;
-        let each = |j: usize| sums.part(2 * j as u64);
+        let lanes = self.tape.lanes();
+        let each = |j: usize| sums.part((2 * j * lanes) as u64);
         let mut sum = each(giant - 1);
         for j in (0..giant - 1).rev() {
             let (key, power) = self.rotation(middle * baby * stride, level)?;
-            let linear = self.tape.divide(&sum.part(1), 1, [level, level, special], Kind::Work);
-            let digits = self.tape.decompose(&linear, 1, level, special);
-            let own = Own { parts: [Some(sum.part(0)), None], count: all, raised: false };
+            let steps = [level, level, special];
+            let linear = self.tape.divide(&sum.of_lanes(1), lanes, steps, Kind::Work);
+            let digits = self.tape.decompose(&linear, lanes, level, special);
+            let own = Own { parts: [Some(sum.of_lanes(0)), None], count: all, raised: false };
             sum = self.tape.key_product(&digits, key, &own, power, Some(&each(j)));
         }
-        let parts = self.tape.divide(&sum, 2, [level, level - 1, special], Kind::Ciphertext);
+        let steps = [level, level - 1, special];
+        let parts = self.tape.divide(&sum, 2 * lanes, steps, Kind::Ciphertext);
         let scale = x.scale * map.scale / self.tape.context.step(level);
         Ok(Cipher { level: level - 1, scale, parts })
     }
@@ -60,14 +63,14 @@ impl<'a> Recorder<'a> {
         sum.evaluated(&mut self.tape, Kind::Work)
     }
 
-    /// u_j for every giant step j, modulo Q·P: [giant step][2][limb][N].
+    /// u_j for every giant step j, modulo Q·P: [giant step][lane][2][limb][N].
     fn giants(&mut self, x: &Cipher, map: &DeviceMap) -> Result<Limbs> {
         let (level, Steps { stride, baby, middle, .. }) = (map.level, map.steps);
         let (special, count) = (self.tape.context.special(), self.tape.context.words(level));
-        let all = count + special;
-        let sums = self.tape.take(Kind::Work, 2 * map.steps.giant, all);
+        let (all, lanes) = (count + special, self.tape.lanes());
+        let sums = self.tape.take(Kind::Work, 2 * map.steps.giant * lanes, all);
         let own = self.raised(x);
-        let digits = self.tape.decompose(&x.parts.part(1), 1, level, special);
+        let digits = self.tape.decompose(&x.parts.of_lanes(1), lanes, level, special);
         let mut this = Middle { step: 0, own, owned: count, digits };
         let mut waiting: Option<Middle> = None;
         loop {
@@ -77,7 +80,7 @@ impl<'a> Recorder<'a> {
                 false => {
                     let (key, power) = self.rotation(baby * stride, level)?;
                     let own = Own {
-                        parts: [Some(this.own.part(0)), None],
+                        parts: [Some(this.own.of_lanes(0)), None],
                         count: this.owned,
                         raised: false,
                     };
@@ -93,25 +96,28 @@ impl<'a> Recorder<'a> {
                 self.babies(map, &inputs, &sums)?;
             }
             let Some(own) = next else { return Ok(sums) };
-            let linear = self.tape.divide(&own.part(1), 1, [level, level, special], Kind::Work);
-            let digits = self.tape.decompose(&linear, 1, level, special);
+            let steps = [level, level, special];
+            let linear = self.tape.divide(&own.of_lanes(1), lanes, steps, Kind::Work);
+            let digits = self.tape.decompose(&linear, lanes, level, special);
             this = Middle { step, own, owned: all, digits };
         }
     }
 
-    /// The lists of baby steps: inputs, rotations, and the diagonals of each; and how many rotations there are.
+    /// The lists of baby steps: inputs of each lane, rotations, and the diagonals of each; and how many rotations there are.
     fn lists(&mut self, map: &DeviceMap, inputs: &[Middle]) -> Result<([Argument; 3], usize)> {
         let (level, giant) = (map.level, map.steps.giant);
         let babies: BTreeSet<usize> = map.diagonals.keys().map(|(_, _, i)| *i).collect();
-        let record = |x: &Middle| Turned {
-            own0: x.own.part(0).at,
-            own1: x.own.part(1).at,
-            lifted: x.digits.lifted.at,
-            values: x.digits.values.at,
+        let record = |x: &Middle, lane: u64| Turned {
+            own0: x.own.part(2 * lane).at,
+            own1: x.own.part(2 * lane + 1).at,
+            lifted: x.digits.lifted.part(lane).at,
+            values: x.digits.values.part(lane).at,
             owned: x.owned as u32,
             ..Turned::default()
         };
-        let turned: Vec<u64> = inputs.iter().flat_map(|x| record(x).words()).collect();
+        let lanes = 0..self.tape.lanes() as u64;
+        let each = lanes.flat_map(|lane| inputs.iter().map(move |x| record(x, lane)));
+        let turned: Vec<u64> = each.flat_map(|turned| turned.words()).collect();
         let (mut rotations, mut diagonals) = (vec![], vec![]);
         for i in &babies {
             let mut by = Baby { power: 1, ..Baby::default() };
@@ -139,11 +145,12 @@ impl<'a> Recorder<'a> {
         let limbs = self.tape.key_limbs(&inputs[0].digits, false);
         let kept = inputs.iter().all(|x| x.step > 0);
         let all = self.tape.context.words(level) + self.tape.context.special();
+        let lanes = self.tape.lanes();
         let number = |x: usize| Argument::U32(x as u32);
         for first in (0..giant).step_by(GIANTS) {
             let here = GIANTS.min(giant - first);
             let arguments = [
-                Argument::Address(sums.part(2 * first as u64).at),
+                Argument::Address(sums.part((2 * first * lanes) as u64).at),
                 turned,
                 rotations,
                 diagonals,
@@ -157,8 +164,11 @@ impl<'a> Recorder<'a> {
                 number(inputs[0].digits.count),
                 number(all),
                 number(kept.into()),
+                number(lanes),
             ];
-            let launch = Launch::key_baby(self.tape.log2_n(), all as u32, here as u32);
+            let shape = [here, inputs.len(), lanes].map(|x| x as u32);
+            let together = self.tape.together.tuning.share > 1;
+            let launch = Launch::key_baby(self.tape.log2_n(), all as u32, shape, together);
             self.tape.launch(launch, arguments);
         }
         Ok(())

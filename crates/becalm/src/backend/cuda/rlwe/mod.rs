@@ -105,16 +105,19 @@ impl Runs<Ckks> for Cuda {
             let _turn = taken(turn);
             let tables = self.tables(device, &setup.chain)?;
             let keys = keys::Keys::new(device);
-            let info = crate::backend::Info { best_batch: 1, ..information([device]) };
+            let best_batch = self.tuning.group.max(1) as usize;
+            let info = crate::backend::Info { best_batch, ..information([device]) };
             let session = CudaRlweSession {
                 info: info.clone(),
                 device: device.clone(),
+                tuning: self.tuning,
                 turn: turn.clone(),
                 pool: pool.clone(),
                 context: context.clone(),
                 on: setup.clone(),
                 kept: Some(Kept { tables, keys, maps: (vec![], vec![]) }),
                 running: None,
+                waiting: None,
                 unrecorded: None,
             };
             sessions.push((Box::new(session), info));

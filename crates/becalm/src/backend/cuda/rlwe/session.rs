@@ -3,11 +3,12 @@
 use super::super::keys::require;
 use super::super::memory::{Block, Recording};
 use super::super::session::{Turn, taken};
+use super::super::tiling::Tuning;
 use super::super::{launch, refused};
 use super::instructions::{Place, Recorder};
 use super::keys::{DeviceMap, Keys, Plains};
 use super::tables::Tables;
-use super::tape::{Bases, Lists, Sizes, Step, Tape};
+use super::tape::{Bases, Lists, Sizes, Step, Tape, Together};
 use crate::backend::cpu::rlwe::{Encoded, Plain, down};
 use crate::backend::registers::not_loaded;
 use crate::backend::{Ckks, CkksSetup, Info, Loaded, Session};
@@ -19,8 +20,8 @@ use crate::program::rlwe::{CkksProgram, CkksWalk, MapSpec, RlweInfo};
 use crate::program::{Operation, Reg};
 use crate::progress::tell;
 use crate::{Error, Progress, Result};
-use becalm_cuda::{Device, Kernels};
-use std::collections::{BTreeSet, HashMap};
+use becalm_cuda::{Device, Kernels, STREAMS};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ use std::sync::Arc;
 pub(super) struct CudaRlweSession {
     pub info: Info,
     pub device: Arc<dyn Device>,
+    pub tuning: Tuning,
     pub turn: Turn,
     /// For work of the processor while the device is held.
     pub pool: Arc<Threads>,
@@ -36,16 +38,66 @@ pub(super) struct CudaRlweSession {
     /// Until it is dropped, as everything on the device.
     pub kept: Option<Kept>,
     pub running: Option<Running>,
+    /// The same program for another number of lanes, as the last lanes of a batch are fewer.
+    pub waiting: Option<Running>,
     /// Why a wave was not recorded or replayed, the first time.
     pub unrecorded: Option<String>,
 }
 
-/// A program recorded for one lane: by wave its launches, and by register its place.
+/// A program recorded for a group of lanes: by wave its launches, and by register its place.
 struct Recorded {
     sizes: Sizes,
     steps: Vec<Vec<Step>>,
     places: Vec<Option<Place>>,
     lists: Lists,
+}
+
+/// The groups of a number of lanes, and what each takes.
+struct Plan {
+    /// Lanes of each group: the last may have fewer.
+    groups: Vec<usize>,
+    streams: usize,
+    /// By lanes of a group.
+    sizes: BTreeMap<usize, Sizes>,
+}
+
+impl Plan {
+    /// Groups of so many lanes; `record` says what one takes, and adds to the lists that groups share.
+    fn of(
+        lanes: usize,
+        group: usize,
+        streams: u32,
+        mut record: impl FnMut(usize, Lists) -> Result<(Sizes, Lists)>,
+    ) -> Result<Plan> {
+        let groups: Vec<usize> =
+            (0..lanes).step_by(group).map(|from| group.min(lanes - from)).collect();
+        let (mut lists, mut sizes) = (Lists::default(), BTreeMap::new());
+        // In the order of the groups, so that shared lists lie as they will.
+        for lanes in &groups {
+            if !sizes.contains_key(lanes) {
+                let (size, more) = record(*lanes, lists)?;
+                sizes.insert(*lanes, size);
+                lists = more;
+            }
+        }
+        let streams = (streams as usize).clamp(1, STREAMS).min(groups.len().max(1));
+        Ok(Plan { groups, streams, sizes })
+    }
+
+    fn largest(&self, of: fn(&Sizes) -> u64) -> u64 {
+        self.sizes.values().map(of).max().unwrap_or(0)
+    }
+
+    /// What all of them take: groups on one stream work in the same place.
+    fn all(&self) -> Sizes {
+        let each = || self.groups.iter().map(|lanes| &self.sizes[lanes]);
+        Sizes {
+            ciphertexts: each().map(|s| s.ciphertexts).sum(),
+            work: self.streams as u64 * self.largest(|s| s.work),
+            shared: self.largest(|s| s.shared),
+            own: each().map(|s| s.own).sum(),
+        }
+    }
 }
 
 /// Constants of a session on its device.
@@ -69,9 +121,13 @@ pub(super) struct Running {
     // Before the memory that they know.
     before: HashMap<Range<usize>, Before>,
     loaded: Loaded<Ckks>,
-    /// By wave: the launches of all lanes.
-    steps: Vec<Vec<Step>>,
-    /// By lane and register.
+    /// By wave: the launches of all lanes, and the stream of each.
+    steps: Vec<Vec<(usize, Step)>>,
+    /// Streams that groups of lanes run on by turns.
+    streams: usize,
+    /// Lanes of a group, which share launches; the last may be fewer.
+    group: usize,
+    /// By group and register: of the first lane.
     places: Vec<Vec<Option<Place>>>,
     alive: Vec<bool>,
     ciphertexts: Block,
@@ -117,9 +173,15 @@ impl Session<Ckks> for CudaRlweSession {
             };
             same && constants(&r.loaded.walk) == constants(&loaded.walk)
         };
-        let running = match self.running.take().filter(again) {
+        if !self.running.as_ref().is_some_and(again) {
+            std::mem::swap(&mut self.running, &mut self.waiting);
+        }
+        let running = match self.running.take_if(|r| again(r)) {
             Some(r) => Running { loaded: loaded.clone(), alive: vec![false; r.alive.len()], ..r },
             None => {
+                self.running = None;
+                let program = &loaded.program;
+                self.waiting.take_if(|r| !Arc::ptr_eq(&r.loaded.program, program));
                 let pool = self.pool.clone();
                 let op = loaded.program.op();
                 pool.apart(|| or_refused(op, || self.laid_out(&loaded, progress)))?
@@ -232,14 +294,15 @@ impl Drop for CudaRlweSession {
     fn drop(&mut self) {
         let turn = self.turn.clone();
         let _turn = taken(&turn);
-        self.running = None;
+        (self.running, self.waiting) = (None, None);
         self.kept = None;
     }
 }
 
 impl Running {
     fn place(&self, at: Reg, lane: usize) -> Result<Place> {
-        self.places[lane][at.0 as usize].ok_or_else(not_loaded)
+        let place = self.places[lane / self.group][at.0 as usize].ok_or_else(not_loaded)?;
+        Ok(place.of(lane % self.group))
     }
 }
 
@@ -278,7 +341,7 @@ impl CudaRlweSession {
         let running = self.running.as_ref().ok_or_else(not_loaded)?;
         let op = running.loaded.program.op();
         let launches: usize = waves.clone().map(|w| running.steps[w].len()).sum();
-        let put = || waves.clone().try_for_each(|w| self.put(w));
+        let put = || self.put(waves);
         let now = match running.before.get(waves) {
             Some(Before::Recorded(recording)) => {
                 tell(op, progress, 0, waves.len())?;
@@ -296,7 +359,7 @@ impl CudaRlweSession {
                 let first = before.is_none();
                 for (done, w) in waves.clone().enumerate() {
                     tell(op, progress, done, waves.len())?;
-                    self.put(w)?;
+                    self.put(&(w..w + 1))?;
                 }
                 if let Some(running) = self.running.as_mut().filter(|_| first) {
                     running.before.insert(waves.clone(), Before::Once);
@@ -312,21 +375,28 @@ impl CudaRlweSession {
         if let Some(running) = &mut self.running {
             running.before.insert(waves.clone(), now);
         }
-        if plain { waves.clone().try_for_each(|w| self.put(w)) } else { Ok(()) }
+        if plain { self.put(waves) } else { Ok(()) }
     }
 
-    /// Puts the launches of a wave on the device.
-    fn put(&self, w: usize) -> Result<()> {
+    /// Puts the launches of waves on the device. Groups of lanes on several streams have nothing to do with each other.
+    fn put(&self, waves: &Range<usize>) -> Result<()> {
         let running = self.running.as_ref().ok_or_else(not_loaded)?;
         let kernels = kernels(&self.context);
-        for Step { launch: shape, arguments } in &running.steps[w] {
+        let follow = |stream, after| {
+            let done = self.device.follow(stream, after);
+            done.map_err(|f| refused("run", self.device.as_ref(), f))
+        };
+        (1..running.streams).try_for_each(|stream| follow(stream, 0))?;
+        for (stream, Step { launch: shape, arguments }) in
+            running.steps[waves.clone()].iter().flatten()
+        {
             // SAFETY: the recorder made them for memory of this program, which lives, and for keys and tables of this session.
-            unsafe { launch("run", self.device.as_ref(), 0, kernels, shape, arguments)? };
+            unsafe { launch("run", self.device.as_ref(), *stream, kernels, shape, arguments)? };
         }
-        Ok(())
+        (1..running.streams).try_for_each(|stream| follow(0, stream))
     }
 
-    /// Lays a program down; where it does not fit beside the keys and matrices of others, without them.
+    /// Lays a program down; where it does not fit beside what is kept of other numbers of lanes, keys and matrices, without them.
     fn laid_out(&mut self, loaded: &Loaded<Ckks>, progress: Progress) -> Result<Running> {
         match self.lay_out(loaded, progress) {
             Err(Error::Memory(_)) => {}
@@ -334,6 +404,7 @@ impl CudaRlweSession {
         }
         let program = &loaded.program;
         let wanted = self.wanted(program);
+        self.waiting = None;
         let kept = self.kept.as_mut().ok_or_else(not_loaded)?;
         kept.keys.keep(|which| wanted.contains(which));
         if program.maps().is_empty() {
@@ -349,55 +420,80 @@ impl CudaRlweSession {
         self.context.keys_for(&needs).into_keys().filter(|which| !idle(which.0)).collect()
     }
 
-    /// Brings what a program needs onto the device, and records it for every lane.
+    /// Brings what a program needs onto the device, and records it for every lane: for as many at once as there is memory for.
     fn lay_out(&mut self, loaded: &Loaded<Ckks>, progress: Progress) -> Result<Running> {
         let Loaded { program, walk, lanes } = loaded;
-        let op = program.op();
         let prepared = walk.constants.as_ref().and_then(|c| c.held::<Encoded>());
         let prepared = prepared.filter(|made| made.maps.len() == program.maps().len());
         self.bring(program, prepared.as_deref(), progress)?;
         let plain = prepared.and_then(|made| made.plain.clone());
-        let kept = self.kept.as_ref().ok_or_else(not_loaded)?;
         let mut plains = Plains::new(&self.device);
-        let record = |plains: &mut Plains, bases, lists| {
-            self.recorded(kept, loaded, plains, plain.clone(), bases, lists)
+        let mut group = (self.tuning.group as usize).clamp(1, (*lanes).max(1));
+        loop {
+            match self.grouped(loaded, group, &mut plains, plain.as_ref()) {
+                Err(Error::Memory(_)) if self.waiting.is_some() => self.waiting = None,
+                Err(Error::Memory(_)) if group > 1 => group = group.div_ceil(2),
+                other => return Ok(Running { _plains: plains, ..other? }),
+            }
+        }
+    }
+
+    /// A program recorded for groups of so many lanes.
+    fn grouped(
+        &self,
+        loaded: &Loaded<Ckks>,
+        group: usize,
+        plains: &mut Plains,
+        plain: Option<&Arc<Plain>>,
+    ) -> Result<Running> {
+        let (program, walk) = (&loaded.program, &loaded.walk);
+        let op = program.op();
+        let kept = self.kept.as_ref().ok_or_else(not_loaded)?;
+        let mut record = |lanes, bases, lists| {
+            self.recorded((kept, loaded, plain), lanes, plains, (bases, lists))
         };
-        let sizes = record(&mut plains, Bases::default(), Lists::default())?.sizes;
-        let lanes = *lanes as u64;
-        let (words, lists) = (lanes * sizes.ciphertexts, sizes.shared + lanes * sizes.own);
-        require(op, self.device.as_ref(), words + sizes.work + lists)?;
-        let ciphertexts = Block::new(&self.device, op, words)?;
-        let work = Block::new(&self.device, op, sizes.work)?;
-        let block = Block::new(&self.device, op, lists)?;
-        let mut steps: Vec<Vec<Step>> = walk.waves.iter().map(|_| vec![]).collect();
+        let plan = Plan::of(loaded.lanes, group, self.tuning.streams, |lanes, lists| {
+            let made = record(lanes, Bases::default(), lists)?;
+            Ok((made.sizes, made.lists))
+        })?;
+        let Sizes { ciphertexts, work, shared, own } = plan.all();
+        require(op, self.device.as_ref(), ciphertexts + work + shared + own)?;
+        let new = |bytes| Block::new(&self.device, op, bytes);
+        let (ciphertexts, work, block) = (new(ciphertexts)?, new(work)?, new(shared + own)?);
+        let mut steps: Vec<Vec<(usize, Step)>> = walk.waves.iter().map(|_| vec![]).collect();
         let (mut places, mut lists) = (vec![], Lists::default());
-        for lane in 0..lanes {
-            let own = sizes.shared + lane * sizes.own;
+        let (mut first, mut from) = (ciphertexts.at(), shared);
+        for (at, lanes) in plan.groups.iter().enumerate() {
+            let stream = at % plan.streams;
             let bases = Bases {
-                ciphertexts: ciphertexts.at() + lane * sizes.ciphertexts,
-                work: work.at(),
+                ciphertexts: first,
+                work: work.at() + stream as u64 * plan.largest(|s| s.work),
                 shared: block.at(),
-                own: block.at() + own,
+                own: block.at() + from,
             };
-            let made = record(&mut plains, bases, lists)?;
-            steps.iter_mut().zip(made.steps).for_each(|(all, one)| all.extend(one));
+            let made = record(*lanes, bases, lists)?;
+            for (all, one) in steps.iter_mut().zip(made.steps) {
+                all.extend(one.into_iter().map(|step| (stream, step)));
+            }
             places.push(made.places);
             lists = made.lists;
-            block.upload(op, own, bytemuck::cast_slice(&lists.own))?;
+            block.upload(op, from, bytemuck::cast_slice(&lists.own))?;
+            first += plan.sizes[lanes].ciphertexts;
+            from += plan.sizes[lanes].own;
         }
         block.upload(op, 0, bytemuck::cast_slice(&lists.shared))?;
-        let alive = vec![false; program.registers()];
-        let (_work, _lists, _plains) = (work, block, plains);
         Ok(Running {
             before: HashMap::new(),
             loaded: loaded.clone(),
             steps,
+            streams: plan.streams,
+            group,
             places,
-            alive,
+            alive: vec![false; program.registers()],
             ciphertexts,
-            _work,
-            _lists,
-            _plains,
+            _work: work,
+            _lists: block,
+            _plains: Plains::new(&self.device),
         })
     }
 
@@ -430,18 +526,17 @@ impl CudaRlweSession {
         Ok(())
     }
 
-    /// The launches of one lane, wave by wave, for memory at `bases`.
+    /// The launches of a group of lanes, wave by wave, for memory at the bases.
     fn recorded(
         &self,
-        kept: &Kept,
-        loaded: &Loaded<Ckks>,
+        (kept, loaded, plain): (&Kept, &Loaded<Ckks>, Option<&Arc<Plain>>),
+        lanes: usize,
         plains: &mut Plains,
-        plain: Option<Arc<Plain>>,
-        bases: Bases,
-        lists: Lists,
+        memory: (Bases, Lists),
     ) -> Result<Recorded> {
-        let tape = Tape::new(&self.context, &kept.tables, bases, lists);
-        let maps = &kept.maps.1;
+        let together = Together { lanes, tuning: self.tuning };
+        let tape = Tape::new(&self.context, &kept.tables, together, memory);
+        let (maps, plain) = (&kept.maps.1, plain.cloned());
         let mut recorder = Recorder::new(tape, &kept.keys, maps, plains, plain, &loaded.program);
         let mut steps = vec![];
         for w in 0..loaded.walk.waves.len() {

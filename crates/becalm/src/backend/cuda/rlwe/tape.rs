@@ -5,6 +5,7 @@
 //! there. Launches run in the order in which they are recorded, so memory that a step gives back serves the steps after it.
 
 use super::super::memory::Space;
+use super::super::tiling::Tuning;
 use super::tables::Tables;
 use crate::ckks::Context;
 use becalm_cuda::Argument;
@@ -12,6 +13,7 @@ use becalm_cuda::launch::Launch;
 use becalm_cuda::rns::{Conversion, Epilogue, Job, Target};
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// A launch and its arguments.
@@ -20,7 +22,7 @@ pub(super) struct Step {
     pub arguments: Vec<Argument>,
 }
 
-/// The two kinds of memory of a program: for ciphertexts, which each lane has of its own, and for work, which lanes use by turns.
+/// The two kinds of memory of a program: for ciphertexts, which each lane has of its own, and for work, which groups of lanes use by turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Ciphertext,
@@ -32,7 +34,7 @@ pub(super) enum Kind {
 pub(super) struct Bases {
     pub ciphertexts: u64,
     pub work: u64,
-    /// Of lists that all lanes share.
+    /// Of lists that all groups share.
     pub shared: u64,
     /// Of lists with addresses in them.
     pub own: u64,
@@ -67,7 +69,7 @@ pub(super) struct Limbs {
     _memory: Option<Rc<Memory>>,
     /// Address of the first.
     pub at: u64,
-    /// Doubles from one polynomial to the next.
+    /// Doubles from one polynomial to the next; none where all lanes read the same.
     pub stride: u64,
 }
 
@@ -75,6 +77,11 @@ impl Limbs {
     /// One of the polynomials.
     pub fn part(&self, k: u64) -> Limbs {
         Limbs { at: self.at + 8 * k * self.stride, ..self.clone() }
+    }
+
+    /// Part `k` of the ciphertexts of all lanes, whose two parts each lie one after another.
+    pub fn of_lanes(&self, k: u64) -> Limbs {
+        self.part(k).every(2 * self.stride)
     }
 
     /// The same place, with another way to the next polynomial.
@@ -100,17 +107,25 @@ pub(super) enum Then<'a> {
 /// Lists of constants that launches read.
 #[derive(Default)]
 pub(super) struct Lists {
-    /// Of all lanes, and where each begins.
+    /// Of all groups of lanes, and where each begins.
     pub shared: Vec<u64>,
     known: HashMap<Vec<u64>, u64>,
-    /// Of one lane.
+    /// Of one group.
     pub own: Vec<u64>,
+}
+
+/// The lanes of a recording, which go together in each launch, and how.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Together {
+    pub lanes: usize,
+    pub tuning: Tuning,
 }
 
 /// A recording.
 pub(super) struct Tape<'a> {
     pub context: &'a Context,
     pub tables: &'a Tables,
+    pub together: Together,
     pub bases: Bases,
     ciphertexts: Rc<RefCell<Space>>,
     work: Rc<RefCell<Space>>,
@@ -119,11 +134,37 @@ pub(super) struct Tape<'a> {
 }
 
 impl<'a> Tape<'a> {
-    /// A recording into memory at `bases`. Lists that lanes share are those of the lane before.
-    pub fn new(context: &'a Context, tables: &'a Tables, bases: Bases, lists: Lists) -> Tape<'a> {
+    /// A recording into memory at `bases`. Lists that groups of lanes share are those of the group before.
+    pub fn new(
+        context: &'a Context,
+        tables: &'a Tables,
+        together: Together,
+        (bases, lists): (Bases, Lists),
+    ) -> Tape<'a> {
         let lists = Lists { own: vec![], ..lists };
         let (ciphertexts, work) = Default::default();
-        Tape { context, tables, bases, ciphertexts, work, lists, steps: vec![] }
+        Tape { context, tables, together, bases, ciphertexts, work, lists, steps: vec![] }
+    }
+
+    /// How many lanes.
+    pub fn lanes(&self) -> usize {
+        self.together.lanes
+    }
+
+    /// The parts of `count` polynomials that are transformed one after another, so that each transform finds what the one before has
+    /// written in the second-level cache; `limbs` are those that a polynomial takes meanwhile. A part is of whole lanes.
+    pub fn parts(&self, count: usize, limbs: usize) -> Vec<Range<usize>> {
+        let Tuning { slice, cut, .. } = self.together.tuning;
+        let least = if cut > 0 { 1 } else { count / self.lanes() };
+        let most = match slice {
+            0 => count,
+            slice => ((slice as usize) << 17) / (limbs * self.degree() as usize),
+        };
+        // As long as each other, nearly.
+        let most = (most / least).max(1);
+        let (all, parts) = (count / least, (count / least).div_ceil(most));
+        let each = least * all.div_ceil(parts);
+        (0..count).step_by(each).map(|from| from..count.min(from + each)).collect()
     }
 
     /// N.
@@ -250,7 +291,7 @@ impl<'a> Tape<'a> {
 }
 
 /// Conversions of one launch.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Conversions {
     conversions: Vec<Conversion>,
     constants: Vec<f64>,
