@@ -3,7 +3,7 @@
 //! names are ports of one bit. Source: Berkeley Logic Interchange Format, 1992.
 
 use super::weights::MAX_INPUTS;
-use super::{Circuit, FORMATS, Port, Wire, looped, quoted, refused, refused_with};
+use super::{Circuit, FORMATS, Port, Wire, looped, other, quoted, refused, refused_with};
 use crate::{Error, Result};
 use std::collections::{HashMap, HashSet};
 
@@ -30,6 +30,13 @@ struct Model<'a> {
     inputs: Vec<Name<'a>>,
     outputs: Vec<Name<'a>>,
     tables: HashMap<&'a str, Table<'a>>,
+}
+
+impl Model<'_> {
+    /// Whether no line has said anything of it.
+    fn is_empty(&self) -> bool {
+        self.inputs.is_empty() && self.outputs.is_empty() && self.tables.is_empty()
+    }
 }
 
 pub(super) fn parse(text: &str) -> Result<Circuit> {
@@ -126,6 +133,8 @@ fn read(text: &str) -> Result<Model<'_>> {
                     current = Some(name);
                 }
             }
+            // Until a line is one of BLIF, the text may be any file, with secrets in it.
+            _ if !begun && model.is_empty() => return Err(other(at, "a line of BLIF")),
             _ if key.starts_with('.') => return Err(foreign(at, key, line)),
             _ => {
                 let table = current.and_then(|name| model.tables.get_mut(name));
