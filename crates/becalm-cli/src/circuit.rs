@@ -502,10 +502,8 @@ fn evaluate(args: &RunArgs) -> Result<()> {
     let results = evaluator.run(&program, &inputs)?;
     let seconds = started.elapsed().as_secs_f64();
     crate::report::tell_fallback(&evaluator);
-    let mut got = vec![];
-    for result in &results {
-        got.extend(secret.decrypt(result)?);
-    }
+    let got = results.iter().map(|x| secret.decrypt(x)).collect::<becalm::Result<Vec<_>>>()?;
+    let got = got.concat();
     let mut rest = &got[..];
     let mut outputs = vec![];
     for port in circuit.outputs() {

@@ -5,7 +5,6 @@ use crate::params::Params;
 use becalm::Progress;
 use becalm::cipher;
 use becalm::cipher::file::{Draft, Trust};
-use becalm::math::memory::require_memory;
 use becalm::words::megabytes;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
@@ -115,7 +114,6 @@ fn held(
     length: usize,
     fill: impl FnOnce(&mut [u8]) -> PyResult<()>,
 ) -> PyResult<Bound<'_, PyBytes>> {
-    guarded(|| require_memory("save", length).map_err(raise))?;
     PyBytes::new_with(py, length, fill).map_err(|e| match e.is_instance_of::<PyMemoryError>(py) {
         false => e,
         true => {

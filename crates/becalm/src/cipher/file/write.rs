@@ -5,6 +5,7 @@ use super::place::{self, Output, Part};
 use super::secret::require_no_other;
 use super::{Kind, VERSION, disk, hex};
 use crate::math::buffer::reserved;
+use crate::math::memory::require_memory;
 use crate::params::TfheParams;
 use crate::progress::tell;
 use crate::{Error, Progress, Result, UNWATCHED};
@@ -136,12 +137,15 @@ impl<'a> Draft<'a> {
         Ok(header)
     }
 
+    /// Bytes of all tensors.
+    fn data_bytes(&self) -> usize {
+        let bytes = |tensor: &Tensor| byte_length(tensor.dtype, &tensor.shape).unwrap_or(0);
+        self.header.tensors.values().map(bytes).sum::<u64>() as usize
+    }
+
     /// Hands the bytes of all tensors over, a part at a time.
     fn each(&self, progress: Progress, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let (mut done, mut all) = (0, 0);
-        for tensor in self.header.tensors.values() {
-            all += byte_length(tensor.dtype, &tensor.shape).unwrap_or(0) as usize;
-        }
+        let (mut done, all) = (0, self.data_bytes());
         self.tensors.values().try_for_each(|data| {
             data.each(|bytes| {
                 tell("save", progress, done, all)?;
@@ -154,8 +158,9 @@ impl<'a> Draft<'a> {
     /// The file with its checksum, for memory.
     ///
     /// # Errors
-    /// [`Error::Interrupted`].
+    /// [`Error::Memory`] where the file does not fit; [`Error::Interrupted`].
     pub fn seal(&self, progress: Progress) -> Result<Sealed<'_>> {
+        require_memory("save", self.data_bytes())?;
         let header = self.finish(progress)?;
         let data = header.tensors.values().map(|t| t.data_offsets.1).max().unwrap_or(0);
         let head = header.encode()?;

@@ -33,7 +33,7 @@ struct Model<'a> {
 }
 
 impl Model<'_> {
-    /// Whether no line has said anything of it.
+    /// Whether no line has said anything of it: the text may be any file, with secrets in it.
     fn is_empty(&self) -> bool {
         self.inputs.is_empty() && self.outputs.is_empty() && self.tables.is_empty()
     }
@@ -87,8 +87,7 @@ pub(super) fn parse_mapped(text: &str) -> Result<(Circuit, Tables)> {
 
 fn read(text: &str) -> Result<Model<'_>> {
     let mut model = Model::default();
-    let (mut begun, mut ended) = (false, false);
-    let mut current: Option<&str> = None;
+    let (mut begun, mut ended, mut current) = (false, false, None::<&str>);
     // A backslash at the end continues a line; only lists of names are that long.
     let mut list = "";
     // The names of a table, and the line that they begin in.
@@ -133,7 +132,6 @@ fn read(text: &str) -> Result<Model<'_>> {
                     current = Some(name);
                 }
             }
-            // Until a line is one of BLIF, the text may be any file, with secrets in it.
             _ if !begun && model.is_empty() => return Err(other(at, "a line of BLIF")),
             _ if key.starts_with('.') => return Err(foreign(at, key, line)),
             _ => {
