@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import becalm
-from becalm import _native, ckks, desilo
+from becalm import _native, _values, ckks, desilo
 
 TOY = {"allow_insecure": True, "progress": False}
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="limits of addresses as Linux has them")
@@ -103,6 +103,7 @@ def test_a_ring_without_room_is_refused_and_no_abort():
     assert [int(line.split()[0]) for line in said] == list(limits)
     for line in said:
         assert "keygen: wanted" in line and "GB" in line and "free memory" in line, line
+        assert "0.00 GB" not in line, line
     assert all("for keys, matrices and the work of a bootstrap" in line for line in said), said
 
 
@@ -135,9 +136,10 @@ def test_keys_of_many_levels_are_packed_unless_they_are_asked_for_as_they_are():
 def test_an_engine_without_room_is_refused_with_what_an_engine_has():
     limits = (64, 200, 400, 550, 700, 3000)
     ring, *keys = python(ENGINE, *limits)
-    assert "engine: wanted 0.09 GB for the tables" in ring
+    assert "engine: wanted 92.5 MB for the tables" in ring and " MB free" in ring
     least = peak("ckks_slots_first", kinds="regular", bootstrap="small", compact=True)
-    wanted = f'Engine(compact=True) and size="small", which takes {least / 1e9:.2f} GB; or free'
+    size = _values.megabytes(least)
+    wanted = f'Engine(compact=True) and size="small", which takes {size}; or free'
     for line in keys:
         assert f"; the least is {wanted} memory" in line
         assert not any(word in line for word in ("rotations", "levels", "seeded"))
@@ -168,11 +170,12 @@ def test_keys_of_an_engine_that_do_not_fit_are_refused_with_sizes_that_do(monkey
     assert said.startswith("Engine(compact=True) takes ")
     secret._base = object()
     said = remedy(1 << 40, engine.create_bootstrap_key)
-    assert f"Engine(compact=True) takes {packed / 1e9:.2f} GB" in said
+    assert f"Engine(compact=True) takes {_values.megabytes(packed)}" in said
     said = remedy(small, engine.create_bootstrap_key)
-    assert f'size="small" takes {small / 1e9:.2f} GB' in said
+    assert f'size="small" takes {_values.megabytes(small)}' in said
     said = remedy(least, engine.create_bootstrap_key)
-    assert said.startswith(f'Engine(compact=True) and size="small" takes {least / 1e9:.2f} GB')
+    size = _values.megabytes(least)
+    assert said.startswith(f'Engine(compact=True) and size="small" takes {size}')
     assert "the least is" in remedy(least - 1, engine.create_bootstrap_key)
     assert "size=" not in remedy(1 << 40, engine.create_rotation_key)
 
@@ -195,15 +198,15 @@ def test_a_smaller_ring_is_offered_with_what_it_takes(monkeypatch):
     assert n15 < whole < peak("ckks_regular", **small, compact="seeded")
     said = refusal(monkeypatch, n15 + 1, "ckks")
     wanted = '"ckks_n15" with bootstrap="small" has 16384 slots and 5 levels and takes '
-    assert f"{wanted}{n15 / 1e9:.2f} GB" in said and "free memory" in said
+    assert f"{wanted}{_values.megabytes(n15)}" in said and "free memory" in said
     said = refusal(monkeypatch, whole + 1, "ckks", levels=10)
-    assert f'"ckks_n15" has 16384 slots and 5 levels and takes {whole / 1e9:.2f} GB' in said
+    assert f'"ckks_n15" has 16384 slots and 5 levels and takes {_values.megabytes(whole)}' in said
     # Keys that are made elsewhere would run here, of which little is in memory at a time.
     assert 'make keys of bootstrap="medium" on a larger machine: ckks.load_server' in said
     # If keys of the set itself fit, no smaller ones are offered.
     packed = peak("ckks_slots_first", compact=True)
     said = refusal(monkeypatch, packed + 1, "ckks")
-    assert said == f"compact=True takes {packed / 1e9:.2f} GB"
+    assert said == f"compact=True takes {_values.megabytes(packed)}"
     # No smaller ring has the arcsine, and nothing is offered where nothing fits.
     assert "ckks_n15" not in refusal(monkeypatch, whole + 1, "ckks", kinds="precise")
     assert "ckks_n15" not in refusal(monkeypatch, 1 << 20, "ckks")
@@ -231,7 +234,7 @@ def test_keys_of_a_file_that_do_not_fit_are_refused_with_the_ways_that_do(monkey
     for words in ("compact=True", 'compact="seeded"', 'memory="low" takes '):
         assert words in everything
     # The offered memory holds the keys and their bootstrap, as in a price.
-    assert f"compact=True takes {packed.peak_bytes / 1e9:.2f} GB" in remedy(packed.peak_bytes)
+    assert f"compact=True takes {_values.megabytes(packed.peak_bytes)}" in remedy(packed.peak_bytes)
     fits = remedy(seeded.peak_bytes)
     assert fits.startswith('compact="seeded" takes') and "compact=True" not in fits
     assert 'compact="seeded"' not in remedy(seeded.peak_bytes - 1)

@@ -77,7 +77,7 @@ def test_a_wrong_key_and_a_wrong_object_are_named(toy, stranger, ckks):
         "Ciphertext of TFHE; use the keys of TFHE": lambda: owner.decrypt(x),
         "Integers of TFHE": lambda: owner.decrypt(u8),
         "an encrypted table; look": lambda: secret.decrypt(secret.encrypt_table(lambda m: m)),
-        "got int; encrypt the value": lambda: secret.decrypt(3),
+        "got int; pass a Ciphertext": lambda: secret.decrypt(3),
         "got Server; servers have none": lambda: x.decrypt(server),
         "got NoneType; servers": lambda: u8.decrypt(None),
         "got Server; servers have": lambda: y.decrypt(machine),

@@ -544,3 +544,52 @@ def test_an_unknown_set_of_ckks_is_answered_with_those_of_ckks():
         with pytest.raises(becalm.WrongParams, match=r"`nope`; .*`ckks_n14`") as e:
             call("nope")
         assert "tfhe" not in str(e.value)
+
+
+def test_what_is_no_ciphertext_is_named_with_the_way_to_one(toy):
+    x = toy.secret.encrypt([1, 2], becalm.uint(8))
+    for given, got, remedy in (
+        (becalm.uint(8), "the type uint8", "pass a Ciphertext, Integers, EncryptedBytes or AesKey"),
+        (b"calm", "bytes", r"becalm\.from_bytes\(x\)"),
+        (x.to_bytes(), "bytes", r"becalm\.from_bytes\(x\)"),
+        (toy.server, "Server", "pass a Ciphertext"),
+        (None, "NoneType", "pass a Ciphertext"),
+        (3, "int", "pass a Ciphertext"),
+    ):
+        with pytest.raises(becalm.BadInput, match=f"by TFHE, got {got}; .*{remedy}") as e:
+            toy.secret.decrypt(given)
+        assert "encrypt the value first" not in str(e.value)
+
+
+def test_refusals_are_in_the_words_of_python(toy, tmp_path):
+    x = toy.secret.encrypt([1, 2, 3], becalm.uint(8)).on(toy.server)
+    sent, folder = x.to_bytes(), str(tmp_path)
+    for call, says in (
+        (lambda: becalm.from_bytes(sent, allow_insecure=True, limit=9), "trust the file (limit=)"),
+        (lambda: becalm.from_bytes(sent), "is encrypted (allow_insecure=True)"),
+        (lambda: becalm.keygen("toy_2_2"), "is encrypted (allow_insecure=True)"),
+        (lambda: becalm.keygen("ckks_toy_12"), "is encrypted (allow_insecure=True)"),
+        (lambda: becalm.stack([]), "stack: wanted one array or more, got none"),
+        (lambda: becalm.concatenate([]), "concatenate: wanted one array or more, got none"),
+        (lambda: x**-1, "an unencrypted integer from 0 as exponent, got -1;"),
+        (lambda: np.diff(x, prepend=0), "a, n, axis as arguments of diff, got prepend=;"),
+        (lambda: x.save("/"), "wanted the name of a file, got /, which is a folder;"),
+        (lambda: x.save(folder), "name a file in it"),
+    ):
+        with pytest.raises(becalm.Error) as e:
+            call()
+        assert says in str(e.value), str(e.value)
+        assert "::" not in str(e.value) and "`Limits" not in str(e.value), str(e.value)
+
+
+def test_nothing_of_a_file_that_is_no_circuit_is_quoted(tmp_path):
+    for name, text in (
+        ("passwd", "root:x:0:0:root:/root:/bin/sh\n"),
+        ("key", "hunter2 hunter2\n"),
+        ("pins", "4711 4711 4711\n"),
+        ("config", "password = hunter2\n.names a\n"),
+    ):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(becalm.BadInput, match=r"in line 1 of .*, got another line") as e:
+            becalm.circuit.load(tmp_path / name)
+        assert not any(word in str(e.value) for word in ("hunter2", "4711", "x:0:0", "/bin/sh"))

@@ -1,6 +1,7 @@
 """Encrypted integers in Python: operators against numpy's, shapes, types and refusals."""
 
 import operator as op
+import os
 import pickle
 import subprocess
 import sys
@@ -347,3 +348,77 @@ def test_more_than_the_memory_is_refused_before_it_is_taken(tmp_path):
     ran = subprocess.run(command, capture_output=True, text=True)
     wanted = ["load", "encrypt", "concatenate"]
     assert (ran.returncode, ran.stdout.split()) == (0, wanted), ran.stderr
+
+
+#: Calls on large arrays while there is less room than one digit takes.
+FULL = """
+import copy, pickle, resource, sys
+import numpy as np
+import becalm
+
+NEVER = resource.RLIM_INFINITY
+secret, server = becalm.keygen("toy_2_2", allow_insecure=True, progress=False)
+# Larger than any piece that the allocator keeps when it is freed.
+x = becalm.uint(8).encrypt(secret, [7] * 9000).on(server)
+c, path = secret.encrypt([7] * 9000), sys.argv[1]
+sent, few = c.to_bytes(), becalm.uint(8).encrypt(secret, [7] * 9).on(server)
+c.save(path)
+few.sum()
+calls = {
+    "sum": lambda: x.sum(),
+    "max": lambda: x.max(),
+    "cumsum": lambda: x.cumsum(),
+    "index": lambda: x[:-1],
+    "reverse": lambda: x[::-1],
+    "repeat": lambda: np.repeat(x, 3),
+    "like": lambda: np.zeros_like(x),
+    "times": lambda: x * x,
+    "bytes": lambda: x.to_bytes(),
+    "from_bytes": lambda: becalm.from_bytes(sent, allow_insecure=True),
+    "load": lambda: becalm.load(path, allow_insecure=True),
+    "pickle": lambda: pickle.dumps(x),
+    "copy": lambda: copy.deepcopy(c),
+    "concatenate": lambda: becalm.concatenate([c, c]),
+    "add": lambda: c + c,
+    "scale": lambda: c * 3,
+    "constant": lambda: c + 1,
+    "constants": lambda: c + np.arange(9000) % 3,
+    "one": lambda: c.to_bytes(),
+    "again": lambda: c[np.zeros(40_000, dtype=int)],
+    "save": lambda: x.save(path),
+    "seeded": lambda: c.save(path, seeded=True),
+    "decrypt": lambda: secret.decrypt(x),
+}
+for name, call in calls.items():
+    size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + (30 << 20), NEVER))
+    try:
+        call()
+        said = "done"
+    except becalm.OutOfMemory as e:
+        said = "refused" if "GB" in e.wanted or "MB" in e.wanted else str(e)
+    resource.setrlimit(resource.RLIMIT_AS, (NEVER, NEVER))
+    print(name, said, flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of addresses as Linux has them")
+def test_calls_without_memory_are_refused_and_no_abort(tmp_path):
+    """What makes no second array works: files are written, and values decrypted, where they lie."""
+    command = [sys.executable, "-c", FULL, str(tmp_path / "x.becalm")]
+    # No room is kept for threads, from which an array could be taken unseen.
+    few = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
+    ran = subprocess.run(command, capture_output=True, text=True, env=few)
+    said = dict(line.split(maxsplit=1) for line in ran.stdout.splitlines())
+    assert ran.returncode == 0, (ran.returncode, said, ran.stderr[-2000:])
+    assert {name for name, what in said.items() if what == "done"} == {"save", "seeded", "decrypt"}
+    assert set(said.values()) == {"done", "refused"} and len(said) == 23, said
+
+
+def test_gathered_elements_are_in_their_places(toy):
+    x = becalm.uint(8).encrypt(toy.secret, range(40))
+    places = [39, 3, 4, 5, 5, 0, 38, 39]
+    assert x[places].decrypt(toy.secret).tolist() == places
+    assert x[::-1].decrypt(toy.secret).tolist() == list(range(40))[::-1]
+    assert x[5:9].to_bytes() == x[[5, 6, 7, 8]].to_bytes()
+    assert x[[]].shape == (0,)

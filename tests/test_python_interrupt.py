@@ -44,10 +44,87 @@ def files(work):
         """
 
 
-def start(script):
+def values(work):
+    """A script that does this with a file of integers, which is whole and alone afterwards."""
+    return f"""
+        import os, tempfile
+        secret = becalm.SecretKey.generate("toy_2_2", allow_insecure=True)
+        x = becalm.uint(8).encrypt(secret, [7] * 4000)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x")
+            x.save(path)
+            try:
+                print("ready", flush=True)
+                for _ in range(1000):
+                    {work}
+            except KeyboardInterrupt:
+                print("stopped", flush=True)
+            assert os.listdir(folder) == ["x"]
+            again = becalm.load(path, allow_insecure=True)
+        assert set(secret.decrypt(again).tolist()) == {{7}}
+        """
+
+
+#: Saves while another thread interrupts, as soon as the file is open. Ctrl-C is served within the
+#: call: before the file has its name.
+WITHIN = """
+import os, threading
+secret = becalm.SecretKey.generate("toy_2_2", allow_insecure=True)
+x = becalm.uint(8).encrypt(secret, [7] * 9000)
+folder = sys.argv[1]
+path = os.path.join(folder, "x")
+
+def opened():
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            if os.readlink(f"/proc/self/fd/{number}").startswith(folder):
+                return True
+        except OSError:
+            pass
+    return False
+
+def interrupt(over):
+    while not over.is_set():
+        if opened():
+            return os.kill(os.getpid(), signal.SIGINT)
+
+def serve(*_):
+    if not os.path.exists(path):
+        raise KeyboardInterrupt
+
+signal.signal(signal.SIGINT, serve)
+stopped = False
+print("ready", flush=True)
+# A file that is written before anybody asks is written again.
+for _ in range(50):
+    over = threading.Event()
+    thread = threading.Thread(target=interrupt, args=[over])
+    thread.start()
+    try:
+        x.save(path)
+    except KeyboardInterrupt:
+        stopped = os.listdir(folder) == []
+    over.set()
+    thread.join()
+    if stopped:
+        break
+    os.remove(path)
+print(stopped)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="open files as Linux lists them")
+def test_ctrl_c_is_served_while_ciphertexts_are_written(tmp_path):
+    child = start(WITHIN, str(tmp_path))
+    out, err = child.communicate(timeout=PATIENCE)
+    assert (child.returncode, out.strip()) == (0, "True"), out + err
+    assert list(tmp_path.iterdir()) == []
+
+
+def start(script, *arguments):
     code = PRELUDE + textwrap.dedent(script)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    child = subprocess.Popen([sys.executable, "-W", "ignore", "-c", code], **pipes)
+    child = subprocess.Popen([sys.executable, "-W", "ignore", "-c", code, *arguments], **pipes)
     assert child.stdout.readline().strip() == "ready"
     return child
 
@@ -99,6 +176,10 @@ def start(script):
         secret, server = becalm.keygen("ckks_toy_12", allow_insecure=True, progress=False)
         assert abs(secret.decrypt(secret.encrypt([0.5]))[0] - 0.5) < 1e-3
         """,
+        values("x.save(path)"),
+        values("becalm.load(path, allow_insecure=True)"),
+        values("x[::-1]"),
+        values("becalm.from_bytes(x.to_bytes(), allow_insecure=True)"),
         files("server.save(path)"),
         files("becalm.ckks.load_server(path, allow_insecure=True)"),
         """
@@ -151,7 +232,8 @@ def start(script):
         """,
     ],
     ids=[
-        *("keygen", "bootstrap", "ckks", "ckks_keygen", "ckks_save", "ckks_load"),
+        *("keygen", "bootstrap", "ckks", "ckks_keygen"),
+        *("save", "load", "gather", "bytes", "ckks_save", "ckks_load"),
         *("ckks_matrix", "ckks_long", "compile", "record"),
     ],
 )

@@ -16,9 +16,9 @@ LAYERS = (
     },
     {
         "tfhe": """_arrays _encrypted_table _gates _lists _matmul _operations _operators
-            _registers _slot_key _types _words aes ciphertext integers program server""",
+            _needs _registers _slot_key _types _words aes ciphertext integers program server""",
         "ckks": """_arithmetic _catalogue _ckks_files _ckks_program _ckks_server _ckks_prepared
-            _collective _computes _encrypts _function _keygen _needs _operands _packed _sets
+            _collective _computes _encrypts _function _keygen _operands _packed _sets
             _threshold _vectors ckks""",
     },
     {

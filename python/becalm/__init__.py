@@ -298,6 +298,7 @@ def concatenate(parts: Sequence[Any], axis: int = 0) -> Any:
 def stack(parts: Sequence[Ciphertext], axis: int = ...) -> Ciphertext: ...
 @overload
 def stack(parts: Sequence[Integers], axis: int = ...) -> Integers: ...
+@called("stack")
 def stack(parts: Sequence[Any], axis: int = 0) -> Any:
     """Encrypted arrays of one shape along a new axis, as numpy's `stack`; slots stay last.
 

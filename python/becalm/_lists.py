@@ -493,7 +493,8 @@ class Lists(_arrays.Array):
         """
         e = None if isinstance(exponent, Lists) else _operators.number("power", exponent)
         if not isinstance(e, int) or e < 0:
-            wanted, got = "an unencrypted integer from 0 as exponent", f"{type(exponent).__name__}"
+            wanted = "an unencrypted integer from 0 as exponent"
+            got = _operations.short(e) if isinstance(e, int) else type(exponent).__name__
             raise Unsupported("power", wanted, got, "multiply, or use x.table([...])")
         return self._run("pow", [self, e], _types.uint(64))[0]
 

@@ -219,7 +219,8 @@ class Operators:
             takes.bind(*args, **kwargs)
         except TypeError as e:
             wanted = f"{', '.join(takes.parameters)} as arguments of {name}"
-            got = str(e).removeprefix("got ")
+            others = [f"{k}=" for k in kwargs if k not in takes.parameters]
+            got = ", ".join(others) or str(e).removeprefix("got ")
             raise Unsupported("numpy", wanted, got, "leave further arguments out") from None
         return known(*args, **kwargs)
 

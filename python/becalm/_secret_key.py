@@ -270,9 +270,14 @@ class SecretKey(_html.Shown):
         if isinstance(x, (list, tuple)):
             parts = [self.decrypt(part) for part in x]
             return tuple(parts) if isinstance(x, tuple) else parts
-        got, remedy = type(x).__name__, "encrypt the value first"
+        got = _values.named(x)
+        remedy = "pass a Ciphertext, Integers, EncryptedBytes or AesKey, or a list of such"
         if isinstance(x, ckks.Ciphertext):
             got, remedy = "one of CKKS", 'decrypt it by the secret key that keygen("ckks") gave'
+        elif isinstance(x, (bytes, bytearray, memoryview)):
+            remedy = "read a ciphertext's file from them first: becalm.from_bytes(x)"
+        elif isinstance(x, IntegerType):
+            got = f"the type {x.name}"
         elif isinstance(x, EncryptedTable):
             got, remedy = "an encrypted table", "look values up in it, and decrypt these"
         raise BadInput("decrypt", "something encrypted by TFHE", got, remedy)

@@ -14,6 +14,8 @@ import numpy.typing as npt
 from becalm import _native
 from becalm._encrypted import refuse_encrypted
 from becalm._native import Params
+from becalm._native import counted as counted
+from becalm._native import megabytes as megabytes
 from becalm.errors import BadInput, Unsupported, WrongParams
 
 #: A lookup table: a function of one value, its list, or several of these for one rotation.
@@ -241,17 +243,3 @@ def entry(value: Any) -> int:
         got = "a negative one" if number < 0 else "one of 64 bits or more"
         raise BadInput("table", "entries from 0 up", got, remedy)
     return number
-
-
-def megabytes(size: int) -> str:
-    """Bytes for people."""
-    for unit, name in ((10**9, "GB"), (10**6, "MB")):
-        if size >= unit:
-            return f"{size / unit:.1f} {name}"
-    return f"{size / 1000:.1f} kB"
-
-
-def counted(count: int, one: str) -> str:
-    """A number of things, of which `one` is the name of one."""
-    many = "es" if one.endswith("ch") else "s"
-    return f"{count} {one}{'' if count == 1 else many}"

@@ -463,6 +463,8 @@ def _axis(parts: Sequence[Ciphertext], axis: int) -> int:
 
 def joined_by(parts: list[Ciphertext], join: Callable[[list[Any]], Any]) -> Ciphertext:
     """Ciphertexts in the places that `join` gives the numbers of their lanes."""
+    if not parts:
+        raise BadInput("join", "one array or more", "none", "pass a list of encrypted arrays")
     for p in parts:
         require(p, "join")
     starts = np.cumsum([0, *(len(p._lwe) for p in parts)])

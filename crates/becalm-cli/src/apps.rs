@@ -163,7 +163,7 @@ fn announce(jobs: &[Job]) -> Result<()> {
         let cost = job.program(&Pace::default())?.cost();
         let Cost { bootstraps, depth, waves, bytes_per_lane, .. } = cost;
         let cells = [bootstraps, depth, waves].map(|n| n.to_string());
-        let size = vec![report::megabytes(bytes_per_lane)];
+        let size = vec![becalm::words::megabytes(bytes_per_lane)];
         Ok([vec![job.name.into()], cells.to_vec(), size].concat())
     };
     let rows = jobs.iter().map(row).collect::<Result<Vec<Vec<String>>>>()?;

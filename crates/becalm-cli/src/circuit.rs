@@ -4,7 +4,7 @@
 use crate::files::TrustArgs;
 use crate::number::{Number, both, hexadecimal, highest};
 use crate::output::{self, Force};
-use crate::report::{self, counted, facts, print};
+use crate::report::{self, facts, print};
 use crate::signals::unless_stopped;
 use crate::status::usage;
 use anyhow::{Context, Result, bail};
@@ -17,6 +17,7 @@ use becalm::params::TfheParams;
 use becalm::program::Program;
 use becalm::program::circuit::{Circuit, Compiled, Goal, Port};
 use becalm::program::isa::{MAGIC, assemble, decode, disassemble, encode};
+use becalm::words::counted;
 use serde_json::json;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -184,7 +185,7 @@ struct CompileArgs {
 struct RunArgs {
     #[command(flatten)]
     circuit: CircuitArgs,
-    /// The value of each input port: decimal (200), hexadecimal (0xc8) or binary (0b11001000); bit 0 is the port's first wire.
+    /// The values of the input ports, with commas between them: decimal (200), hexadecimal (0xc8) or binary (0b11001000); bit 0 is the port's first wire.
     #[arg(long, value_delimiter = ',', required = true, allow_hyphen_values = true)]
     inputs: Vec<String>,
     /// The machine that computes.
@@ -313,6 +314,11 @@ fn read(args: &CircuitArgs) -> Result<Circuit> {
 
 fn compile(args: &CircuitArgs, backend: Option<&str>) -> Result<(Circuit, Compiled)> {
     let circuit = read(args)?;
+    let compiled = compiled(args, &circuit, backend)?;
+    Ok((circuit, compiled))
+}
+
+fn compiled(args: &CircuitArgs, circuit: &Circuit, backend: Option<&str>) -> Result<Compiled> {
     let processor = (backend == Some("processor")).then(Processor::default);
     let own = if processor.is_some() { "tfhe_2_2_p" } else { "tfhe_2_2" };
     let params = TfheParams::named(args.params.as_deref().unwrap_or(own))?;
@@ -324,7 +330,7 @@ fn compile(args: &CircuitArgs, backend: Option<&str>) -> Result<(Circuit, Compil
     bar.finish_and_clear();
     let compiled = compiled?;
     processor.iter().try_for_each(|p| p.machine.require(&compiled.program))?;
-    Ok((circuit, compiled))
+    Ok(compiled)
 }
 
 /// The cost of a program on the processor. Writes its timeline and its instructions where the options say.
@@ -450,7 +456,7 @@ fn bits(ports: &[Port], values: &[String]) -> Result<Vec<u64>> {
         return Err(Error::bad_input("circuit run", wanted, got, way).into());
     }
     let mut bits = vec![];
-    for (port, value) in ports.iter().zip(values) {
+    for (port, value) in ports.iter().zip(values.iter().map(|value| value.trim())) {
         let (name, width) = (&port.name, port.width());
         let Some(number) = Number::parse(value) else {
             let got = if value.is_empty() { "nothing".into() } else { format!("`{value}`") };
@@ -471,14 +477,16 @@ fn bits(ports: &[Port], values: &[String]) -> Result<Vec<u64>> {
     }
     Ok(bits)
 }
+
 fn evaluate(args: &RunArgs) -> Result<()> {
     args.processor.require(args.backend == "processor")?;
     // All checks come before the circuit is compiled and keys are made, which take long.
     let backend = by_name(&args.backend, &Cpu::new(0)?)?;
-    let (circuit, compiled) = compile(&args.circuit, Some(&args.backend))?;
+    let circuit = read(&args.circuit)?;
+    let bits = bits(circuit.inputs(), &args.inputs)?;
+    let compiled = compiled(&args.circuit, &circuit, Some(&args.backend))?;
     let params = compiled.program.params();
     params.require_secure(args.allow_insecure)?;
-    let bits = bits(circuit.inputs(), &args.inputs)?;
     let wanted: Vec<u64> = circuit.evaluate(&bits)?.iter().map(|w| w & 1).collect();
     backend.runs::<Tfhe>()?.accepts(params)?;
     let simulated = args.backend == "processor";
@@ -494,10 +502,8 @@ fn evaluate(args: &RunArgs) -> Result<()> {
     let results = evaluator.run(&program, &inputs)?;
     let seconds = started.elapsed().as_secs_f64();
     crate::report::tell_fallback(&evaluator);
-    let mut got = vec![];
-    for result in &results {
-        got.extend(secret.decrypt(result)?);
-    }
+    let got = results.iter().map(|x| secret.decrypt(x)).collect::<becalm::Result<Vec<_>>>()?;
+    let got = got.concat();
     let mut rest = &got[..];
     let mut outputs = vec![];
     for port in circuit.outputs() {
@@ -530,4 +536,19 @@ fn evaluate(args: &RunArgs) -> Result<()> {
         bail!("{} of {} differ from the unencrypted circuit", wrong, counted(got.len(), "bit"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blanks_around_values_do_not_count() {
+        let circuit = Circuit::parse("1 5\n2 2 2\n1 1\n2 1 0 1 4 AND\n").unwrap();
+        let values = ["2", " 0b1\t"].map(String::from);
+        assert_eq!(bits(circuit.inputs(), &values).unwrap(), [0, 1, 1, 0]);
+        for wrong in [" ", "1 0", "- 1"] {
+            assert!(bits(circuit.inputs(), &["2", wrong].map(String::from)).is_err(), "{wrong}");
+        }
+    }
 }

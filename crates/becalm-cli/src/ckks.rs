@@ -4,7 +4,7 @@ mod job;
 
 pub use job::Job;
 
-use crate::report::{self, counted, facts, median, megabytes, peak_memory, table};
+use crate::report::{self, facts, median, peak_memory, table};
 use crate::signals::unless_stopped;
 use anyhow::{Result, bail};
 use becalm::Error;
@@ -16,6 +16,7 @@ use becalm::math::complex::Complex;
 use becalm::math::memory::available_memory;
 use becalm::params::{CkksParams, Kind, USUAL_CKKS};
 use becalm::program::rlwe::CkksProgram;
+use becalm::words::{counted, megabytes};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;

@@ -9,7 +9,7 @@ use anyhow::Result;
 use becalm::Error;
 use becalm::bootstrap::ckks::{KeyPlan, Wish};
 use becalm::cipher::KeyForm;
-use becalm::cipher::file::{Kind, Output, Part};
+use becalm::cipher::file::{Kind, Output, Part, hex};
 use becalm::ckks::{Agreement, Context, KeyShare, Needs, Party, PartyMessage};
 use becalm::math::random::PublicSeed;
 use becalm::params::CkksParams;
@@ -125,10 +125,6 @@ fn seed_of(text: &str) -> Result<PublicSeed> {
     Ok(PublicSeed(seed))
 }
 
-fn hex(bytes: [u8; 32]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// Refuses a place of a secret that holds another file of value, but for an older one of the same kind where that is asked for.
 fn require_secret_place(path: &Path, kind: Kind, force: Force) -> Result<()> {
     Kind::require_place(path, &[kind])?;
@@ -173,7 +169,7 @@ pub fn party(args: &PartyArgs) -> Result<()> {
         parts.push(file(path, true, part.to_bytes(&context)?));
     }
     args.force.save(parts)?;
-    let (agreement, digest) = (hex(agreement.id()), hex(message.digest()));
+    let (agreement, digest) = (hex(&agreement.id()), hex(&message.digest()));
     if args.json {
         return report::json(&json!({
             "params": set.name, "party": args.index, "parties": args.parties, "threshold": threshold,
@@ -229,7 +225,7 @@ pub fn answer(args: &AnswerArgs) -> Result<()> {
         file(&args.share, true, share.to_bytes(&context)?),
         file(&args.out, false, message.to_bytes(&context)?),
     ])?;
-    let (key, digest) = (share.key_id().to_string(), hex(message.digest()));
+    let (key, digest) = (share.key_id().to_string(), hex(&message.digest()));
     if args.json {
         return report::json(&json!({
             "party": party.party(), "parties": share.parties(), "threshold": share.threshold(),

@@ -1,6 +1,6 @@
 //! `becalm doctor`: a description of this machine, and a check of its arithmetic.
 
-use crate::report::{self, facts, megabytes};
+use crate::report::{self, facts};
 use anyhow::{Result, bail};
 use becalm::Error;
 use becalm::backend::{Cpu, Evaluator, gpus, images, nvrtc};
@@ -9,6 +9,7 @@ use becalm::math::memory::available_memory;
 use becalm::math::simd::Level;
 use becalm::params::{Kind, TfheParams};
 use becalm::tfhe::Table;
+use becalm::words::megabytes;
 use serde::Serialize;
 use std::collections::BTreeSet;
 

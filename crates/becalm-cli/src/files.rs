@@ -1,7 +1,7 @@
 //! `becalm keygen | encrypt | eval | decrypt`: the same job in separate steps, with files between them. What runs here is TFHE.
 
 use crate::output::{Force, read};
-use crate::report::{self, Given, counted, facts, megabytes};
+use crate::report::{self, Given, facts};
 use crate::status::usage;
 use anyhow::Result;
 use becalm::backend::{Cpu, Evaluator, Tfhe, TfheSetup, for_params};
@@ -10,6 +10,7 @@ use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Lwe, SecretKey, SlotKe
 use becalm::params::TfheParams;
 use becalm::program::{Program, Reg};
 use becalm::tfhe::Table;
+use becalm::words::{counted, megabytes};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use crate::files::require_place;
 use crate::inspect;
 use crate::output::{Force, read};
-use crate::report::{self, counted, facts, table};
+use crate::report::{self, facts, table};
 use crate::status::usage;
 use anyhow::Result;
 use becalm::Error;
@@ -12,6 +12,7 @@ use becalm::bootstrap::ckks::{KeyPlan, Wish};
 use becalm::cipher::file::Part;
 use becalm::params::{CkksParams, USUAL_CKKS};
 use becalm::program::rlwe::CkksProgram;
+use becalm::words::counted;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};

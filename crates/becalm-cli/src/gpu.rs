@@ -523,7 +523,7 @@ fn print(found: &Report) -> Result<()> {
             set.bootstraps,
             set.noise_log2,
             set.formula_log2,
-            report::megabytes(set.key_bytes as usize),
+            becalm::words::megabytes(set.key_bytes as usize),
             set.open_seconds,
         ))?;
         let cells = |r: &Row| {

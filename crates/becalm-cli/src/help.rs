@@ -69,7 +69,7 @@ pub fn man(args: &ManArgs) -> Result<()> {
     for (path, (_, text)) in paths.iter().zip(&pages) {
         output::write(path, text)?;
     }
-    report::print(&format!("{} in {}", report::counted(pages.len(), "page"), named()))
+    report::print(&format!("{} in {}", becalm::words::counted(pages.len(), "page"), named()))
 }
 
 /// The command without its verbs `help`, which have no pages.

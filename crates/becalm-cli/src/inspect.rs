@@ -1,12 +1,13 @@
 //! `becalm inspect`: the claims of a file of any kind; of a program of CKKS also its keys and cost.
 
 use crate::output::read;
-use crate::report::{self, counted, facts, megabytes};
+use crate::report::{self, facts};
 use anyhow::Result;
 use becalm::cipher::file::{Description, Kind, TensorShape, Trust, VERSION, inspect};
 use becalm::ckks::whole_bytes;
 use becalm::program::Reg;
 use becalm::program::rlwe::{CkksProgram, RlweInfo};
+use becalm::words::{counted, megabytes};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 

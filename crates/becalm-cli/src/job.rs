@@ -3,11 +3,12 @@
 use crate::files::{TrustArgs, record};
 use crate::output::Force;
 use crate::output::read;
-use crate::report::{self, counted, duration, facts};
+use crate::report::{self, duration, facts};
 use crate::signals::unless_stopped;
 use anyhow::{Result, bail};
 use becalm::cipher::{EvaluationKey, Lwe, SlotKey};
 use becalm::job::{Event, Parts, Status, Worker};
+use becalm::words::counted;
 use clap::Subcommand;
 use serde_json::json;
 use std::path::PathBuf;

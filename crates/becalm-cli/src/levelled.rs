@@ -1,13 +1,14 @@
 //! `becalm run --scheme ckks` of a set without a bootstrap: products from the highest level to level 0, and a rotation.
 
 use crate::ckks::{Job, TOLERANCE, announce, bits, message, timed};
-use crate::report::{self, counted, facts, median, megabytes, peak_memory, table};
+use crate::report::{self, facts, median, peak_memory, table};
 use anyhow::{Result, bail};
 use becalm::Error;
 use becalm::backend::{Backend, CkksSetup, Cpu, Evaluator};
 use becalm::ckks::{Context, Needs};
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, USUAL_CKKS};
+use becalm::words::{counted, megabytes};
 use serde::Serialize;
 use std::sync::Arc;
 

@@ -58,10 +58,15 @@ impl Force {
                 Err(Error::io("save", wanted, got, remedy).into())
             };
             let Some(name) = path.file_name().filter(|_| path.as_os_str() != "-") else {
-                return refused("the name of a file", "which is none", "name a file");
+                let what = if path.as_os_str() == "-" { "standard output" } else { "a folder" };
+                return refused("the name of a file", &format!("which is {what}"), "name a file");
             };
-            if is_stream(path) || path.is_dir() {
-                return refused("the name of a file", "which is none", "choose another name");
+            if path.is_dir() {
+                return refused("the name of a file", "which is a folder", "name a file in it");
+            }
+            if is_stream(path) {
+                let what = "which is a device, a pipe or a socket";
+                return refused("the name of a file", what, "choose another name");
             }
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
             let Ok(folder) = folder.unwrap_or(Path::new(".")).canonicalize() else {

@@ -4,7 +4,7 @@ use crate::ckks::{On, keys as make_keys, prepared, timed};
 use crate::files::{DecryptArgs, EncryptArgs};
 use crate::output::{file, read};
 use crate::programs::context_of;
-use crate::report::{self, Given, counted, facts, median, megabytes, milliseconds, peak_memory};
+use crate::report::{self, Given, facts, median, milliseconds, peak_memory};
 use crate::threshold::{self, SECRET};
 use anyhow::{Result, bail};
 use becalm::backend::{Backend, Ckks, CkksSetup, Cpu, Evaluator, for_params};
@@ -13,6 +13,7 @@ use becalm::ckks::Context;
 use becalm::math::memory::available_memory;
 use becalm::params::CkksParams;
 use becalm::program::rlwe::CkksProgram;
+use becalm::words::{counted, megabytes};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -1,11 +1,12 @@
 //! `becalm params`: the table of parameter sets, one set with its noise budget, or a search for one.
 
-use crate::report::{self, facts, megabytes, table};
+use crate::report::{self, facts, table};
 use crate::search;
 use crate::status::usage;
 use anyhow::Result;
 use becalm::params::{CkksParams, Kind, TfheParams};
 use becalm::tfhe::noise::NoiseReport;
+use becalm::words::megabytes;
 use serde_json::{Value, json};
 
 #[derive(clap::Args)]

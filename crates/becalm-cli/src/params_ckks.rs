@@ -1,9 +1,10 @@
 //! The part of `becalm params` that is of CKKS.
 
-use crate::report::{self, facts, megabytes, table};
+use crate::report::{self, facts, table};
 use anyhow::Result;
 use becalm::bootstrap::ckks::{KEY_SIZES, KeyPlan, Kind as BootstrapKind, Wish};
 use becalm::params::{CkksParams, Kind};
+use becalm::words::megabytes;
 use serde_json::{Value, json};
 
 /// A set with the figures that follow from it at once.

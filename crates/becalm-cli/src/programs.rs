@@ -3,7 +3,7 @@
 use crate::ckks::prepared;
 use crate::files::EvalArgs;
 use crate::output::{Force, read};
-use crate::report::{self, counted, megabytes};
+use crate::report;
 use crate::signals::unless_stopped;
 use crate::status::usage;
 use anyhow::Result;
@@ -15,6 +15,7 @@ use becalm::cipher::{Integers, Rlwe};
 use becalm::ckks::Context;
 use becalm::params::CkksParams;
 use becalm::program::rlwe::CkksProgram;
+use becalm::words::{counted, megabytes};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -83,10 +83,15 @@ pub fn positive(text: &str) -> std::result::Result<f64, String> {
     number.ok_or_else(|| "wanted a number above 0, at most a million".to_string())
 }
 
-/// An error, and `flag`, the option of the command that names the CPU, where that can do what a machine did not.
+/// An error, and the option of its remedy: `flag`, which names the CPU, where that can do what a machine did not, or a limit.
 pub fn refusal(error: &anyhow::Error, flag: &str) -> String {
-    let cpu_can = error.downcast_ref::<becalm::Error>().is_some_and(|e| e.detail().cpu_can);
-    format!("{error:#}{}", if cpu_can { format!(" ({flag})") } else { String::new() })
+    let detail = error.downcast_ref::<becalm::Error>().map(becalm::Error::detail);
+    let option = match detail {
+        Some(d) if d.cpu_can => format!(" ({flag})"),
+        Some(d) if d.over_limit => " (--limit, where the command has it)".into(),
+        _ => String::new(),
+    };
+    format!("{error:#}{option}")
 }
 
 /// Says why a GPU that is there was not taken.
@@ -141,20 +146,6 @@ pub fn facts(rows: &[(&str, String)]) -> String {
 /// A machine for people: `cpu (avx512, 2 threads)`.
 pub fn machine(info: &Info) -> String {
     format!("{} ({})", info.name, info.description)
-}
-
-/// Bytes for people: `60.2 MB`.
-pub fn megabytes(bytes: usize) -> String {
-    match bytes {
-        0..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
-        _ => format!("{:.2} GB", bytes as f64 / 1e9),
-    }
-}
-
-/// A number of things, in words: `1 ciphertext`, `3 ciphertexts`.
-pub fn counted(number: usize, one: &str) -> String {
-    format!("{number} {one}{}", if number == 1 { "" } else { "s" })
 }
 
 /// A progress bar on standard error; it shows itself only to people (not in a pipe).
@@ -280,11 +271,5 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[2], "2^64          -5  1/x");
         assert_eq!(lines[3], "p        12.5 ms  |x|");
-    }
-
-    #[test]
-    fn sizes_read_well() {
-        assert_eq!(megabytes(60_162_048), "60.2 MB");
-        assert_eq!(megabytes(999), "1.0 kB");
     }
 }

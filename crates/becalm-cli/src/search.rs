@@ -88,7 +88,7 @@ pub fn run(args: &Args, as_json: bool) -> Result<()> {
     report::print(&format!(
         "// {:.1} million multiply-adds, keys of {} in memory\n\n{}",
         found.cost() / 1e6,
-        report::megabytes(keys as usize),
+        becalm::words::megabytes(keys as usize),
         NoiseReport::of(&found)
     ))
 }

@@ -5,7 +5,7 @@
 //! numbers from −1 to 1, or signs; complex ones where a table is of complex values.
 
 use crate::ckks::{self, Job};
-use crate::report::{self, megabytes, table};
+use crate::report::{self, table};
 use crate::signals;
 use crate::status::usage;
 use anyhow::{Result, bail};
@@ -16,6 +16,7 @@ use becalm::ckks::Context;
 use becalm::math::complex::Complex;
 use becalm::math::memory::available_memory;
 use becalm::params::CkksParams;
+use becalm::words::megabytes;
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;

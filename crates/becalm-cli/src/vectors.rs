@@ -5,7 +5,7 @@ use crate::files::{EncryptArgs, KeygenArgs, require_keys};
 use crate::output::{file, read};
 use crate::packed::bits_of;
 use crate::programs::context_of;
-use crate::report::{self, counted, facts, megabytes};
+use crate::report::{self, facts};
 use crate::status::usage;
 use crate::threshold::SECRET;
 use anyhow::Result;
@@ -18,6 +18,7 @@ use becalm::math::complex::Complex;
 use becalm::math::memory::available_memory;
 use becalm::params::CkksParams;
 use becalm::program::rlwe::CkksProgram;
+use becalm::words::{counted, megabytes};
 use std::io::BufWriter;
 use std::path::Path;
 

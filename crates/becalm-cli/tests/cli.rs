@@ -512,6 +512,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("run adder8.txt --inputs 200,", "in1, which has 8 bits, got nothing"),
     ("run adder8.txt --inputs ,64", "in0, which has 8 bits, got nothing"),
     ("run adder8.txt --inputs 0x,64", "got `0x`"),
+    // Inputs are looked at before the circuit is compiled, which this set would refuse.
+    ("run adder8.txt --inputs 200 --params tfhe_boolean", "each of 2 inputs, got 1 value"),
     ("run adder8.txt --inputs 0x0x8,64", "got `0x0x8`"),
     ("run adder8.txt --inputs 200,100 --backend cpu --width 4", "--width applies to the simulated"),
     ("run adder8.txt --inputs 200,100 --backend cup", "cpu, cuda"),
@@ -540,7 +542,7 @@ const REFUSED: &[(&str, &str)] = &[
         "cost adder8.txt --limit 6400",
         "at most 100 bytes, a 64th of the limit of 6400, in adder8.txt",
     ),
-    ("cost adder8.txt --limit 6400", "`--limit` of commands"),
+    ("cost adder8.txt --limit 6400", "(--limit, where the command has it)"),
     ("assemble nothing.txt -o x.bin", "nothing.txt, empty"),
     ("assemble none.s -o x.bin", "none.s"),
     ("disassemble none.bin", "none.bin"),

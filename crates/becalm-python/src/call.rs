@@ -1,7 +1,7 @@
 //! How calls cross the boundary: errors become exceptions, panics too, and long work is watched by the calling thread.
 
 use becalm::math::threads::working;
-use becalm::{Missing, MissingPurpose};
+use becalm::{Missing, MissingPurpose, Progress, UNWATCHED};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use std::any::Any;
@@ -12,6 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
+
+/// From so many bytes on work takes long enough to be watched.
+const LONG: usize = 1 << 23;
 
 /// How often signals and progress are served while long work runs.
 const SERVE_EVERY: Duration = Duration::from_millis(50);
@@ -33,8 +36,13 @@ pub fn raise(error: becalm::Error) -> PyErr {
         _ => "Error",
     };
     let d = error.detail();
-    let cpu = if d.cpu_can { " (device=\"cpu\")" } else { "" };
-    let made = exception(class, &d.op, &d.wanted, &d.got, &format!("{}{cpu}", d.remedy));
+    let option = match class {
+        _ if d.cpu_can => " (device=\"cpu\")",
+        _ if d.over_limit => " (limit=)",
+        "Insecure" => " (allow_insecure=True)",
+        _ => "",
+    };
+    let made = exception(class, &d.op, &d.wanted, &d.got, &format!("{}{option}", d.remedy));
     let Some(missing) = d.missing else { return made };
     Python::attach(|py| {
         match told(py, missing).and_then(|missing| made.value(py).setattr("missing", missing)) {
@@ -100,6 +108,18 @@ pub fn detached<T: Send>(
     call: impl FnOnce() -> becalm::Result<T> + Send,
 ) -> PyResult<T> {
     guarded(|| py.detach(|| working("becalm", call)).map_err(raise))
+}
+
+/// Work on so many bytes, with the interpreter free: [`supervised`] where it takes long, else [`detached`].
+pub fn sized<T: Send>(
+    py: Python<'_>,
+    bytes: usize,
+    work: impl FnOnce(Progress) -> becalm::Result<T> + Send,
+) -> PyResult<T> {
+    match bytes < LONG {
+        true => detached(py, || work(UNWATCHED)),
+        false => supervised(py, None, |watch| work(&|done, all| watch.step(done, all))),
+    }
 }
 
 /// The state that the worker and the thread that watches it share.

@@ -1,12 +1,15 @@
 //! Batches of ciphertexts, flat: shapes are Python's.
 
-use crate::call::{detached, guarded, raise};
+use crate::call::{detached, guarded, raise, sized};
 use crate::params::Params;
+use becalm::Progress;
 use becalm::cipher;
-use becalm::cipher::file::Trust;
+use becalm::cipher::file::{Draft, Trust};
+use becalm::words::megabytes;
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Little-endian 64-bit words; a rest of fewer than eight bytes is none.
 pub fn words(bytes: &[u8]) -> Vec<u64> {
@@ -48,12 +51,76 @@ pub fn read<T: Send>(
     detached(py, || from(trust(allow_insecure, limit)))
 }
 
+/// [`read`] of ciphertexts in a file of any length, by Ctrl-C stopped.
+pub fn loaded<T: Send>(
+    py: Python<'_>,
+    path: &Path,
+    allow_insecure: bool,
+    limit: Option<u64>,
+    from: impl FnOnce(Trust, Progress) -> becalm::Result<T> + Send,
+) -> PyResult<T> {
+    let bytes = std::fs::metadata(path).map_or(0, |found| found.len() as usize);
+    sized(py, bytes, |progress| from(trust(allow_insecure, limit), progress))
+}
+
+/// [`loaded`] of a file in memory.
+pub fn parsed<T: Send>(
+    py: Python<'_>,
+    file: &[u8],
+    allow_insecure: bool,
+    limit: Option<u64>,
+    from: impl FnOnce(&[u8], Trust, Progress) -> becalm::Result<T> + Send,
+) -> PyResult<T> {
+    sized(py, file.len(), |progress| from(file, trust(allow_insecure, limit), progress))
+}
+
+/// Writes the file of ciphertexts of so many bytes.
+pub fn saved<'a>(
+    py: Python<'_>,
+    path: &Path,
+    bytes: usize,
+    draft: impl FnOnce(Progress) -> becalm::Result<Draft<'a>> + Send,
+) -> PyResult<()> {
+    sized(py, bytes, |progress| draft(progress)?.save_with(path, progress))
+}
+
+/// The file of ciphertexts of so many bytes, written where Python keeps it.
+pub fn drafted<'py, 'a>(
+    py: Python<'py>,
+    bytes: usize,
+    draft: impl FnOnce(Progress) -> becalm::Result<Draft<'a>> + Send,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let draft = sized(py, bytes, draft)?;
+    let sealed = sized(py, bytes, |progress| draft.seal(progress))?;
+    held(py, sealed.len(), |memory| sized(py, bytes, |progress| sealed.fill(memory, progress)))
+}
+
 /// The bytes of a file that `file` makes, for Python.
 pub fn file_bytes<'py, B: AsRef<[u8]> + Send>(
     py: Python<'py>,
     file: impl FnOnce() -> becalm::Result<B> + Send,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    Ok(PyBytes::new(py, detached(py, file)?.as_ref()))
+    let file = detached(py, file)?;
+    let bytes = file.as_ref();
+    held(py, bytes.len(), |memory| {
+        py.detach(|| memory.copy_from_slice(bytes));
+        Ok(())
+    })
+}
+
+/// Memory of Python's, once it is filled.
+fn held(
+    py: Python<'_>,
+    length: usize,
+    fill: impl FnOnce(&mut [u8]) -> PyResult<()>,
+) -> PyResult<Bound<'_, PyBytes>> {
+    PyBytes::new_with(py, length, fill).map_err(|e| match e.is_instance_of::<PyMemoryError>(py) {
+        false => e,
+        true => {
+            let (got, remedy) = ("a refusal of the system", "use a smaller batch, or free memory");
+            raise(becalm::Error::memory("save", megabytes(length), got, remedy))
+        }
+    })
 }
 
 /// A flat batch of LWE ciphertexts.
@@ -153,7 +220,8 @@ impl Lwe {
     /// The lanes of these indices, in their order, repeated where they repeat.
     fn select(&self, py: Python<'_>, lanes: &[u8]) -> PyResult<Self> {
         let lanes = words(lanes);
-        detached(py, || select(&self.0, &lanes)).map(Lwe)
+        let one = 8 * self.0.width();
+        sized(py, one.saturating_mul(lanes.len()), |p| self.0.gather_with(&lanes, p)).map(Lwe)
     }
 
     /// Batches of one kind as one.
@@ -165,7 +233,7 @@ impl Lwe {
 
     /// Writes a file; `seeded` with one seed in place of all masks.
     fn save(&self, py: Python<'_>, path: PathBuf, seeded: bool) -> PyResult<()> {
-        detached(py, || if seeded { self.0.save_seeded(&path) } else { self.0.save(&path) })
+        saved(py, &path, self.0.bytes(), |progress| self.0.file(seeded, progress))
     }
 
     /// Reads a file.
@@ -176,12 +244,13 @@ impl Lwe {
         allow_insecure: bool,
         limit: Option<u64>,
     ) -> PyResult<Self> {
-        read(py, allow_insecure, limit, |trust| cipher::Lwe::load(&path, trust)).map(Lwe)
+        let load = |trust, progress: Progress| cipher::Lwe::load_with(&path, trust, progress);
+        loaded(py, &path, allow_insecure, limit, load).map(Lwe)
     }
 
     /// The file in memory; if `seeded`, with one seed in place of all masks.
     fn to_bytes<'py>(&self, py: Python<'py>, seeded: bool) -> PyResult<Bound<'py, PyBytes>> {
-        file_bytes(py, || if seeded { self.0.to_bytes_seeded() } else { self.0.to_bytes() })
+        drafted(py, self.0.bytes(), |progress| self.0.file(seeded, progress))
     }
 
     /// A batch from a file in memory.
@@ -192,25 +261,12 @@ impl Lwe {
         allow_insecure: bool,
         limit: Option<u64>,
     ) -> PyResult<Self> {
-        read(py, allow_insecure, limit, |trust| cipher::Lwe::from_bytes(file, trust)).map(Lwe)
+        parsed(py, file, allow_insecure, limit, cipher::Lwe::from_bytes_with).map(Lwe)
     }
 
     fn __repr__(&self) -> String {
         format!("{:?}", self.0)
     }
-}
-
-/// Runs of neighbours are copied as one.
-fn select(x: &cipher::Lwe, lanes: &[u64]) -> becalm::Result<cipher::Lwe> {
-    let mut parts = Vec::new();
-    for run in lanes.chunk_by(|a, b| a.checked_add(1) == Some(*b)) {
-        let from = run[0] as usize;
-        parts.push(x.slice(from..from.saturating_add(run.len()))?);
-    }
-    if parts.is_empty() {
-        return x.slice(0..0);
-    }
-    cipher::Lwe::concat(&parts)
 }
 
 /// Index, number of values, padding, least and greatest value of a result of a table.

@@ -7,6 +7,7 @@ use crate::ckks_keys::CkksPublicKey;
 use crate::ckks_machine::{CkksContext, Shared, brief, form_named};
 use crate::ckks_threshold::CkksKeyShare;
 use crate::keys::CkksNeeds;
+use becalm::cipher::file::hex;
 use becalm::ckks::{Agreement, Context, KeyShare, Party, PartyMessage};
 use becalm::math::random::PublicSeed;
 use becalm::{Progress, Result};
@@ -14,10 +15,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-fn hex(bytes: [u8; 32]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
 
 fn all(messages: &[PyRef<'_, CkksPartyMessage>]) -> Vec<PartyMessage> {
     messages.iter().map(|message| message.1.clone()).collect()
@@ -76,7 +73,7 @@ impl CkksParty {
     /// Identity of what it agreed on, in hexadecimal digits.
     #[getter]
     fn agreement(&self) -> String {
-        hex(self.1.agreement().id())
+        hex(&self.1.agreement().id())
     }
 
     /// Its number, from 1.
@@ -180,7 +177,7 @@ impl CkksPartyMessage {
     /// Identity of what its party agreed on, in hexadecimal digits.
     #[getter]
     fn agreement(&self) -> String {
-        hex(self.1.agreement().id())
+        hex(&self.1.agreement().id())
     }
 
     /// Number of its party, from 1.
@@ -204,7 +201,7 @@ impl CkksPartyMessage {
     /// Digest of all of it, in hexadecimal digits.
     #[getter]
     fn digest(&self) -> String {
-        hex(self.1.digest())
+        hex(&self.1.digest())
     }
 
     /// Writes a file.

@@ -2,7 +2,7 @@
 //! clear integer travels as 32 bytes of two's complement, least significant first, encrypted ones as a batch for each digit.
 
 use crate::call::{detached, guarded, raise, supervised};
-use crate::ciphertext::{Lwe, file_bytes, flat, read};
+use crate::ciphertext::{Lwe, drafted, flat, loaded, parsed, saved};
 use crate::evaluate::Evaluator;
 use crate::keys::{EvaluationKey, SecretKey};
 use crate::params::Params;
@@ -13,6 +13,7 @@ use becalm::apps::integer::{
     self, Clear, Forms, Integers, ListOperation, Operation, Recorded, Type, Word,
 };
 use becalm::apps::{Aim, Circuit};
+use becalm::cipher;
 use becalm::params::TfheParams;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -150,21 +151,28 @@ pub fn encrypt_integers(
 
 /// Clear integers of a type in the form of encrypted ones, for the key of a server.
 #[pyfunction]
-pub fn trivial_integers(key: &EvaluationKey, name: &str, data: &[u8]) -> PyResult<Vec<Lwe>> {
-    guarded(|| {
-        let ty: Type = name.parse().map_err(raise)?;
-        let integers = Integers::trivial(key.0.params(), key.0.key_id(), ty, &clears(ty, data));
-        Ok(parts(&integers.map_err(raise)?))
-    })
+pub fn trivial_integers(
+    py: Python<'_>,
+    key: &EvaluationKey,
+    name: &str,
+    data: &[u8],
+) -> PyResult<Vec<Lwe>> {
+    let made = detached(py, || {
+        let ty: Type = name.parse()?;
+        Integers::trivial(key.0.params(), key.0.key_id(), ty, &clears(ty, data))
+    });
+    made.map(parts)
 }
 
-fn parts(integers: &Integers) -> Vec<Lwe> {
-    integers.digits().iter().cloned().map(Lwe).collect()
+fn parts(integers: Integers) -> Vec<Lwe> {
+    integers.into_digits().into_iter().map(Lwe).collect()
 }
 
-fn whole(name: &str, digits: Vec<Bound<'_, Lwe>>) -> PyResult<Integers> {
-    let digits = digits.iter().map(|d| d.get().0.clone()).collect();
-    guarded(|| Integers::new(name.parse().map_err(raise)?, digits).map_err(raise))
+/// The digits themselves, without a copy, and their bytes.
+fn held<'a>(digits: &'a [Bound<'_, Lwe>]) -> (Vec<&'a cipher::Lwe>, usize) {
+    let digits: Vec<_> = digits.iter().map(|d| &d.get().0).collect();
+    let bytes = digits.iter().map(|d| d.bytes()).sum();
+    (digits, bytes)
 }
 
 /// Writes integers to a file.
@@ -176,8 +184,8 @@ pub fn save_integers(
     path: PathBuf,
     seeded: bool,
 ) -> PyResult<()> {
-    let integers = whole(name, digits)?;
-    detached(py, || integers.save(&path, seeded))
+    let (digits, bytes) = held(&digits);
+    saved(py, &path, bytes, |progress| Integers::file(name.parse()?, &digits, seeded, progress))
 }
 
 /// The file of integers in memory.
@@ -188,8 +196,8 @@ pub fn integers_to_bytes<'py>(
     digits: Vec<Bound<'py, Lwe>>,
     seeded: bool,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let integers = whole(name, digits)?;
-    file_bytes(py, || integers.to_bytes(seeded))
+    let (digits, bytes) = held(&digits);
+    drafted(py, bytes, |progress| Integers::file(name.parse()?, &digits, seeded, progress))
 }
 
 /// Reads integers from a file: their type and digits.
@@ -200,8 +208,9 @@ pub fn load_integers(
     allow_insecure: bool,
     limit: Option<u64>,
 ) -> PyResult<(String, Vec<Lwe>)> {
-    let found = read(py, allow_insecure, limit, |trust| Integers::load(&path, trust))?;
-    Ok((found.ty().to_string(), parts(&found)))
+    let load = |trust, progress: Progress| Integers::load_with(&path, trust, progress);
+    let found = loaded(py, &path, allow_insecure, limit, load)?;
+    Ok((found.ty().to_string(), parts(found)))
 }
 
 /// Integers from a file in memory: their type and digits.
@@ -212,8 +221,8 @@ pub fn integers_from_bytes(
     allow_insecure: bool,
     limit: Option<u64>,
 ) -> PyResult<(String, Vec<Lwe>)> {
-    let found = read(py, allow_insecure, limit, |trust| Integers::from_bytes(file, trust))?;
-    Ok((found.ty().to_string(), parts(&found)))
+    let found = parsed(py, file, allow_insecure, limit, Integers::from_bytes_with)?;
+    Ok((found.ty().to_string(), parts(found)))
 }
 
 /// Encrypts bytes as bits, each byte's lowest first.
@@ -253,7 +262,7 @@ pub fn save_bits(
     path: PathBuf,
     seeded: bool,
 ) -> PyResult<()> {
-    detached(py, || content(key).save(&bits.0, &path, seeded))
+    saved(py, &path, bits.0.bytes(), |progress| content(key).file(&bits.0, seeded, progress))
 }
 
 /// The file of bits in memory.
@@ -264,7 +273,7 @@ pub fn bits_to_bytes<'py>(
     key: bool,
     seeded: bool,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    file_bytes(py, || content(key).to_bytes(&bits.0, seeded))
+    drafted(py, bits.0.bytes(), |progress| content(key).file(&bits.0, seeded, progress))
 }
 
 /// Reads bits from a file: whether they are a key of AES, and the bits.
@@ -275,7 +284,8 @@ pub fn load_bits(
     allow_insecure: bool,
     limit: Option<u64>,
 ) -> PyResult<(bool, Lwe)> {
-    let found = read(py, allow_insecure, limit, |trust| aes::Content::load(&path, trust))?;
+    let load = |trust, progress: Progress| aes::Content::load_with(&path, trust, progress);
+    let found = loaded(py, &path, allow_insecure, limit, load)?;
     Ok((found.0 == aes::Content::Key, Lwe(found.1)))
 }
 
@@ -287,7 +297,7 @@ pub fn bits_from_bytes(
     allow_insecure: bool,
     limit: Option<u64>,
 ) -> PyResult<(bool, Lwe)> {
-    let found = read(py, allow_insecure, limit, |trust| aes::Content::from_bytes(file, trust))?;
+    let found = parsed(py, file, allow_insecure, limit, aes::Content::from_bytes_with)?;
     Ok((found.0 == aes::Content::Key, Lwe(found.1)))
 }
 
@@ -345,7 +355,8 @@ pub fn decrypt_integers<'py>(
     name: &str,
     digits: Vec<Bound<'py, Lwe>>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let digits: Vec<becalm::cipher::Lwe> = digits.iter().map(|d| d.get().0.clone()).collect();
-    let values = detached(py, || Integers::new(name.parse()?, digits)?.decrypt(&secret.0))?;
-    flat(py, Zeroizing::new(values).iter().map(|v| v.to_bytes()))
+    let (digits, _) = held(&digits);
+    let decrypt = || Integers::decrypt_digits(&secret.0, name.parse()?, &digits);
+    let values = Zeroizing::new(detached(py, decrypt)?);
+    flat(py, values.iter().map(|v| v.to_bytes()))
 }

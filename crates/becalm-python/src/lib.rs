@@ -117,6 +117,18 @@ mod _native {
         levels.iter().map(|l| l.name()).collect()
     }
 
+    /// Bytes in words.
+    #[pyfunction]
+    fn megabytes(size: usize) -> String {
+        becalm::words::megabytes(size)
+    }
+
+    /// A number of things, of which `one` is the name of one.
+    #[pyfunction]
+    fn counted(count: usize, one: &str) -> String {
+        becalm::words::counted(count, one)
+    }
+
     /// The GPUs of this machine, a line each.
     #[pyfunction]
     fn gpus() -> PyResult<Vec<String>> {

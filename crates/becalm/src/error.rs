@@ -22,6 +22,8 @@ pub struct Detail {
     pub missing: Option<Missing>,
     /// Whether the CPU does what this machine does not: a front end can then name its own option for that.
     pub cpu_can: bool,
+    /// Whether the remedy is a higher limit: a front end can then name its own option for that.
+    pub over_limit: bool,
     /// Whether the text names the file that it is about.
     pub names_file: bool,
 }
@@ -124,7 +126,7 @@ macro_rules! constructors {
             $($(#[$doc])*
             pub fn $name(op: impl Into<Cow<'static, str>>, wanted: impl Into<String>, got: impl Into<String>, remedy: impl Into<String>) -> Self {
                 let (op, wanted, got, remedy) = (op.into(), wanted.into(), got.into(), remedy.into());
-                Error::$variant(Box::new(Detail { op, wanted, got, remedy, missing: None, cpu_can: false, names_file: false }))
+                Error::$variant(Box::new(Detail { op, wanted, got, remedy, missing: None, cpu_can: false, over_limit: false, names_file: false }))
             })*
 
             /// The same error of the operation that the caller knows: a function, say, whose instructions refused.
@@ -142,6 +144,12 @@ macro_rules! constructors {
             /// The same error of a machine that the CPU can take the place of, as the remedy says.
             pub(crate) fn or_cpu(mut self) -> Self {
                 match &mut self { $(Error::$variant(d) => d.cpu_can = true,)* }
+                self
+            }
+
+            /// The same error, whose remedy is a higher limit.
+            pub(crate) fn above_limit(mut self) -> Self {
+                match &mut self { $(Error::$variant(d) => d.over_limit = true,)* }
                 self
             }
 
@@ -197,6 +205,14 @@ constructors! {
     interrupted => Interrupted,
 }
 
+/// What the system says, but for the end of a file, which it does not name.
+pub(crate) fn in_words(e: &io::Error) -> String {
+    match e.kind() {
+        io::ErrorKind::UnexpectedEof => "the end of the file before all of it was read".into(),
+        _ => e.to_string(),
+    }
+}
+
 impl Error {
     /// A ciphertext of CKKS at a level that is too low. `purpose` follows the level in the text, as in `" for degree 7"`.
     pub(crate) fn too_low(
@@ -223,7 +239,7 @@ impl Error {
             io::ErrorKind::PermissionDenied => "check its permissions",
             _ => "check that it is whole and can be read",
         };
-        Error::io(op, format!("to read {}", path.display()), e.to_string(), remedy).naming_file()
+        Error::io(op, format!("to read {}", path.display()), in_words(e), remedy).naming_file()
     }
 
     /// A file or folder that the operating system does not let this process write.

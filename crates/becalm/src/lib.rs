@@ -18,6 +18,7 @@ pub mod program;
 mod progress;
 pub mod security;
 pub mod tfhe;
+pub mod words;
 
 pub use error::{Detail, Error, Missing, MissingKey, MissingLevels, MissingPurpose, Result};
 pub use progress::{Progress, UNWATCHED};

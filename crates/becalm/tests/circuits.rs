@@ -147,8 +147,16 @@ fn what_would_be_misread_is_refused() {
     for (text, line, got, remedy) in [
         ("1 3\n2 1 1\n1 1\n2 1 0 1 2 MAND\n", 4, "`MAND`", "write other gates with these"),
         ("1 3\n2 1 1\n1 1\n2 1 0 2 AND\n", 4, "`2 1 0 2 AND`", "Bristol"),
-        ("1 3\n2 1 1\n0\n2 1 0 1 2 AND\n", 3, "`0`", "Bristol"),
-        ("1 3\n2 1 1\n2 1 0\n2 1 0 1 2 AND\n", 3, "`2 1 0`", "Bristol"),
+        ("1 3\n2 1 1\n0\n2 1 0 1 2 AND\n", 3, "none", "Bristol"),
+        ("1 3\n2 1 1\n2 1 0\n2 1 0 1 2 AND\n", 3, "another line", "Bristol"),
+        // What is no circuit is not quoted: it may be a secret.
+        ("root:x:0:0\n", 1, "another line", "Bristol"),
+        ("4711 42 7\n", 1, "another line", "Bristol"),
+        ("1 3\nhunter 2\n", 2, "another line", "Bristol"),
+        ("1 99999999\n1 1\n1 1\n", 1, "more", "declare only wires"),
+        ("1 3\n2 1 1\n1 1\n2 1 0 1 2 hunter#2\n", 4, "another word", "write other gates"),
+        ("key = hunter2\n.names a\n", 1, "another line", "BLIF"),
+        (".key hunter2\n.names a\n", 1, "another line", "BLIF"),
         ("1 3\n2 1 1\n", 2, "the end of the file", "Bristol"),
         ("", 1, "nothing", "Bristol"),
     ] {

@@ -12,6 +12,7 @@ use becalm::ckks::{Chebyshev, Context, Needs};
 use becalm::params::{CkksParams, TfheParams};
 use becalm::program::Reg;
 use becalm::program::rlwe::CkksProgram;
+use becalm::words::megabytes;
 use becalm::{Error, Missing, MissingKey, MissingLevels, MissingPurpose};
 use std::sync::Arc;
 
@@ -170,10 +171,10 @@ fn keys_that_do_not_fit_are_refused_with_what_does() {
     let (peak, packed) = (asked.price().unwrap().peak(), asked.others(true).unwrap()[0]);
     assert!(require(None).is_ok() && require(Some(peak)).is_ok());
     let Err(Error::Memory(refused)) = require(Some(peak - 1)) else { panic!("it does not fit") };
-    assert_eq!(refused.remedy, format!("Packed takes {:.2} GB", packed.bytes as f64 / 1e9));
-    assert!(refused.wanted.starts_with(&format!("{:.2} GB for keys", peak as f64 / 1e9)));
+    assert_eq!(refused.remedy, format!("Packed takes {}", megabytes(packed.bytes)));
+    assert!(refused.wanted.starts_with(&format!("{} for keys", megabytes(peak))));
     let Err(Error::Memory(refused)) = require(Some(0)) else { panic!("nothing fits") };
-    assert_eq!((refused.got.as_str(), refused.remedy.as_str()), ("0.00 GB free", "free memory"));
+    assert_eq!((refused.got.as_str(), refused.remedy.as_str()), ("0.0 kB free", "free memory"));
     assert_eq!(said(&[], words, ""), "");
 }
 
@@ -202,21 +203,20 @@ fn what_memory_must_hold_is_named_in_each_refusal() {
     let asked = plan(toy(), Wish::default());
     let price = asked.price().unwrap();
     let wanted = |refused: becalm::Result<()>| refused.err().map(|e| e.detail().wanted.clone());
-    let gigabytes = |bytes: usize| format!("{:.2} GB", bytes as f64 / 1e9);
     // Keys for another machine need no room for bootstraps, but the context its tables.
     assert_eq!(wanted(asked.require_keys("keygen", Some(price.memory))), None);
     let refused = wanted(asked.require_keys("keygen", Some(price.memory - 1)));
-    assert_eq!(refused, Some(gigabytes(price.memory)));
+    assert_eq!(refused, Some(megabytes(price.memory)));
     let tables = |free| asked.chain().require_tables("engine", free, "free memory");
     assert_eq!(wanted(tables(Some(price.tables))), None);
-    let said = format!("{} for the tables of `ckks_toy_12`", gigabytes(price.tables));
+    let said = format!("{} for the tables of `ckks_toy_12`", megabytes(price.tables));
     assert_eq!(wanted(tables(Some(price.tables - 1))), Some(said));
     // Keys of TFHE are made beside the form that computes.
     let set = TfheParams::named("tfhe_2_2").unwrap();
     let made = set.seeded_bootstrap_key_bytes() + set.seeded_key_switch_key_bytes();
     let all = (made + set.bootstrap_key_bytes() + set.key_switch_key_bytes()) as usize;
     assert_eq!(wanted(set.require_keys("keygen", Some(all))), None);
-    assert_eq!(wanted(set.require_keys("keygen", Some(all - 1))), Some(gigabytes(all)));
+    assert_eq!(wanted(set.require_keys("keygen", Some(all - 1))), Some(megabytes(all)));
     assert_eq!(wanted(set.require_keys("keygen", None)), None);
 }
 
@@ -228,7 +228,7 @@ fn errors_of_memory_get_the_offers_as_their_remedy() {
         (Error::memory("run", "2 GB", "1 GB free", "use less"), asked.others(true).unwrap()[0]);
     let told = asked.remedied(full, Some(packed.bytes), words, "free memory");
     assert_eq!((told.detail().wanted.as_str(), told.detail().got.as_str()), ("2 GB", "1 GB free"));
-    let takes = format!("Packed takes {:.2} GB", packed.bytes as f64 / 1e9);
+    let takes = format!("Packed takes {}", megabytes(packed.bytes));
     assert_eq!(told.detail().remedy, format!("{takes}; or free memory"));
     let other = Error::bad_input("run", "one", "two", "take one");
     assert_eq!(asked.remedied(other.clone(), Some(0), words, "free memory"), other);

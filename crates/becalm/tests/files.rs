@@ -3,14 +3,19 @@
 mod harness;
 
 use becalm::Error;
+use becalm::apps::aes::{Content, encrypt_bytes};
+use becalm::apps::integer::{Clear, Integers, Type};
 use becalm::cipher::file::{Kind, Trust, inspect};
 use becalm::cipher::{Encoding, EvaluationKey, Glwe, KeyRole, Lwe, Output, SecretKey};
 use becalm::params::TfheParams;
 use becalm::program::Program;
 use becalm::tfhe::Table;
+use becalm::{Progress, UNWATCHED};
 use harness::{TOY, program, tiny, toy_key};
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 const ANY: fn() -> Trust = Trust::insecure;
 
@@ -250,6 +255,108 @@ fn nothing_is_left_of_a_write_that_fails() {
     assert_eq!(names, ["taken"]);
     assert!(matches!(Lwe::load(&taken, ANY()), Err(Error::BadFile(_))));
     assert!(matches!(Lwe::load(folder.at("none"), ANY()), Err(Error::Io(_))));
+}
+
+/// How often work asks whether it is to stop, and the kinds of its errors when it is told to at the first time, in the middle and at
+/// the last.
+fn stopped<T>(work: impl Fn(Progress) -> becalm::Result<T>) -> (usize, [Option<&'static str>; 3]) {
+    let run = |stop: usize| {
+        let asked = AtomicUsize::new(0);
+        let told = work(&|_, _| match asked.fetch_add(1, Relaxed) == stop {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        });
+        (asked.into_inner(), told.err().map(|e| e.kind()))
+    };
+    let (all, none) = run(usize::MAX);
+    assert_eq!(none, None);
+    (all, [0, all / 2, all - 1].map(|at| run(at).1))
+}
+
+/// Work on large files of ciphertexts can stop all along, and leaves nothing.
+#[test]
+fn large_files_can_be_stopped() {
+    let folder = Folder::new("stopped");
+    let (path, old) = (folder.at("ct"), folder.at("old"));
+    let ct = toy_key().encrypt(&[1; 3000]).unwrap();
+    let lanes: Vec<u64> = (0..3000).rev().collect();
+    let (bytes, seeded) = (ct.to_bytes().unwrap(), ct.to_bytes_seeded().unwrap());
+    fs::write(&old, &bytes).unwrap();
+    let pair = secret_of_pairs();
+    let digits = Integers::encrypt(&pair, Type::Uint(4), &[Clear::from(9u64); 900]).unwrap();
+    let integers = digits.to_bytes(false).unwrap();
+    let bits = encrypt_bytes(&pair, &[7; 200]).unwrap();
+    let content = Content::Bytes.to_bytes(&bits, false).unwrap();
+    let again = ct.file(false, UNWATCHED).unwrap();
+    let sealed = again.seal(UNWATCHED).unwrap();
+    let all = [
+        stopped(|p| ct.file(false, p)?.save_with(&old, p)),
+        stopped(|p| ct.file(true, p)),
+        stopped(|p| again.seal(p).map(drop)),
+        stopped(|p| sealed.fill(&mut vec![0; sealed.len()], p)),
+        stopped(|p| Lwe::load_with(&old, ANY(), p)),
+        stopped(|p| Lwe::from_bytes_with(&bytes, ANY(), p)),
+        stopped(|p| Lwe::from_bytes_with(&seeded, ANY(), p)),
+        stopped(|p| ct.gather_with(&lanes, p)),
+        stopped(|p| Integers::file(Type::Uint(4), digits.digits(), false, p)?.seal(p).map(drop)),
+        stopped(|p| Integers::from_bytes_with(&integers, ANY(), p)),
+        stopped(|p| Content::Bytes.file(&bits, false, p)?.seal(p).map(drop)),
+        stopped(|p| Content::from_bytes_with(&content, ANY(), p)),
+    ];
+    for (i, (asked, kinds)) in all.into_iter().enumerate() {
+        assert!(asked >= 3, "work {i} asks {asked} times");
+        assert_eq!(kinds, [Some("interrupted"); 3], "work {i}");
+    }
+    assert_eq!(fs::read(&old).unwrap(), bytes, "the old file, or the same anew");
+    fs::remove_file(&old).unwrap();
+    let stop: Progress = &|done, all| match 2 * done < all {
+        true => ControlFlow::Continue(()),
+        false => ControlFlow::Break(()),
+    };
+    assert!(ct.file(false, stop).unwrap().save_with(&path, stop).is_err());
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0, "no part of a file is left");
+    // Memory that is filled holds the file.
+    let mut filled = vec![0; sealed.len()];
+    sealed.fill(&mut filled, UNWATCHED).unwrap();
+    assert_eq!(filled, bytes);
+    assert_eq!(sealed.fill(&mut filled[1..], UNWATCHED).unwrap_err().kind(), "bad_input");
+}
+
+fn secret_of_pairs() -> SecretKey {
+    SecretKey::generate(TfheParams::named("toy_2_2").unwrap(), true).unwrap()
+}
+
+/// Ciphertexts are taken from any places in one piece; those in their order are still a part of their encryption.
+#[test]
+fn ciphertexts_of_any_places_are_gathered() {
+    let key = toy_key();
+    let values: Vec<u64> = (0..50).map(|i| i * i % 7 % 2).collect();
+    let ct = key.encrypt(&values).unwrap();
+    let bits = |ct: &Lwe| key.decrypt(ct).unwrap();
+    let lanes: Vec<u64> = vec![49, 3, 4, 5, 5, 0, 48, 49];
+    let taken = ct.gather(&lanes).unwrap();
+    let wanted: Vec<u64> = lanes.iter().map(|lane| values[*lane as usize]).collect();
+    assert_eq!(bits(&taken), wanted);
+    assert_eq!(taken.range(), ct.range());
+    assert_eq!(taken.to_bytes_seeded().unwrap_err().kind(), "unsupported");
+    let run = ct.gather(&[7, 8, 9]).unwrap();
+    assert_eq!(run.words(), ct.slice(7..10).unwrap().words());
+    assert_eq!(run.to_bytes_seeded(), ct.slice(7..10).unwrap().to_bytes_seeded());
+    assert!(ct.gather(&[]).unwrap().is_empty());
+    for outside in [&[50][..], &[0, u64::MAX], &[u64::MAX, 0]] {
+        assert_eq!(ct.gather(outside).unwrap_err().kind(), "bad_input");
+    }
+}
+
+/// A path that names no file says so.
+#[test]
+fn a_path_without_a_name_is_a_folder() {
+    let ct = toy_key().encrypt(&[1]).unwrap();
+    for path in ["/", "..", "/.."] {
+        let refused = ct.save(path).unwrap_err().to_string();
+        let wanted = format!("wanted the name of a file, got {path}, which is a folder");
+        assert!(refused.contains(&wanted), "{refused}");
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// The layers from left to right. Modules in one row do not know each other.
 const LAYERS: &[&[&str]] = &[
-    &["error", "progress"],
+    &["error", "progress", "words"],
     &["math"],
     &["security"],
     &["params"],

@@ -5,7 +5,7 @@
 
 use crate::ckks::{Job, TOLERANCE, bits, bootstrap_of, message, plan, prepared};
 use crate::output;
-use crate::report::{self, median, megabytes, table};
+use crate::report::{self, median, table};
 use anyhow::{Result, bail};
 use becalm::backend::{Backend, Ckks, CkksSetup, Cpu, Evaluator, Loaded, Session};
 use becalm::bootstrap::ckks::KeyPlan;
@@ -15,6 +15,7 @@ use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
 use becalm::program::Reg;
 use becalm::program::rlwe::CkksProgram;
+use becalm::words::megabytes;
 use becalm::{Progress, UNWATCHED};
 use serde::Serialize;
 use std::path::Path;

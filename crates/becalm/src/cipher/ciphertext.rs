@@ -1,15 +1,19 @@
 //! Batches of ciphertexts. A batch is the unit: one ciphertext is a batch of one.
 
 use super::{Encoding, KeyId, KeyRole};
-use crate::math::memory::require_memory;
+use crate::math::buffer::reserved;
 use crate::math::random::{Domain, MaskStream, PublicSeed};
 use crate::math::sampling::uniform;
 use crate::params::TfheParams;
-use crate::{Error, Result};
+use crate::progress::tell;
+use crate::{Error, Progress, Result, UNWATCHED};
 use serde::{Deserialize, Serialize};
 use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
+
+/// Ciphertexts that are copied before work can stop.
+const TELL: usize = 1024;
 
 /// A batch of LWE ciphertexts: `len` rows (a_1 … a_d, b_1 … b_w) with phases b_j − ⟨a, s_j⟩. Sets with a common mask have
 /// w > 1 bodies, each under its own key; all others one.
@@ -130,16 +134,10 @@ impl Lwe {
         self.data.len() * 8
     }
 
-    /// Draws the masks of the seed's ciphertexts from place `first` on into rows whose bodies stay as they are.
-    pub(crate) fn draw_masks(&mut self, (seed, first): (PublicSeed, u32)) {
-        let (width, slots, q) = (self.width(), self.slots(), self.params.modulus);
-        for (i, row) in (first..=u32::MAX).zip(self.data.chunks_exact_mut(width)) {
-            uniform(
-                &mut MaskStream::new(&seed, Domain::Ciphertext, i),
-                q,
-                &mut row[..width - slots],
-            );
-        }
+    /// Draws the mask of the ciphertext at `place` among all of a seed.
+    pub(crate) fn draw_mask(&self, seed: &PublicSeed, place: u32, mask: &mut [u64]) {
+        let mut stream = MaskStream::new(seed, Domain::Ciphertext, place);
+        uniform(&mut stream, self.params.modulus, mask);
     }
 
     /// The ciphertexts of a part of the batch.
@@ -148,18 +146,56 @@ impl Lwe {
     /// [`Error::BadInput`] if the range ends past the batch.
     pub fn slice(&self, lanes: std::ops::Range<usize>) -> Result<Lwe> {
         if lanes.start > lanes.end || lanes.end > self.len() {
-            return Err(Error::bad_input(
-                "slice",
-                format!("lanes within 0..{}", self.len()),
-                format!("{lanes:?}"),
-                "ask for ciphertexts that the batch has",
-            ));
+            return Err(self.outside(format!("{lanes:?}")));
         }
         let width = self.width();
-        let data = self.data[lanes.start * width..lanes.end * width].to_vec();
-        let seed =
-            self.seed.and_then(|s| Some((s.0, s.1.checked_add(lanes.start.try_into().ok()?)?)));
+        let words = &self.data[lanes.start * width..lanes.end * width];
+        let mut data = reserved("slice", words.len())?;
+        data.extend_from_slice(words);
+        Ok(Lwe { data, seed: self.seed_from(lanes.start), ..self.empty_like() })
+    }
+
+    /// The ciphertexts of these places, in their order, repeated where they repeat.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] for a place past the batch; [`Error::Memory`] where they do not fit.
+    pub fn gather(&self, lanes: &[u64]) -> Result<Lwe> {
+        self.gather_with(lanes, UNWATCHED)
+    }
+
+    /// [`Lwe::gather`]; `progress` is told how far it is, and can stop it.
+    ///
+    /// # Errors
+    /// As [`Lwe::gather`], and [`Error::Interrupted`].
+    pub fn gather_with(&self, lanes: &[u64], progress: Progress) -> Result<Lwe> {
+        if let Some(lane) = lanes.iter().find(|lane| **lane >= self.len() as u64) {
+            return Err(self.outside(lane.to_string()));
+        }
+        let width = self.width();
+        let mut data = reserved("index", lanes.len().saturating_mul(width))?;
+        let follows = |a: &u64, b: &u64| a + 1 == *b;
+        for (i, part) in lanes.chunks(TELL).enumerate() {
+            tell("index", progress, i * TELL, lanes.len())?;
+            // Neighbours are copied as one.
+            for run in part.chunk_by(follows) {
+                let from = run[0] as usize;
+                data.extend_from_slice(&self.data[from * width..(from + run.len()) * width]);
+            }
+        }
+        let one = lanes.windows(2).all(|pair| follows(&pair[0], &pair[1]));
+        let from = lanes.first().map_or(0, |lane| *lane as usize);
+        let seed = if one { self.seed_from(from) } else { None };
         Ok(Lwe { data, seed, ..self.empty_like() })
+    }
+
+    fn outside(&self, got: String) -> Error {
+        let wanted = format!("lanes within 0..{}", self.len());
+        Error::bad_input("slice", wanted, got, "ask for ciphertexts that the batch has")
+    }
+
+    /// Where the masks of the ciphertexts from `lane` on come from.
+    fn seed_from(&self, lane: usize) -> Option<(PublicSeed, u32)> {
+        self.seed.and_then(|s| Some((s.0, s.1.checked_add(lane.try_into().ok()?)?)))
     }
 
     /// A batch of the same kind with nothing in it.
@@ -172,8 +208,9 @@ impl Lwe {
     /// # Errors
     /// [`Error::Memory`] where it does not fit.
     pub fn copied(&self, op: &'static str) -> Result<Lwe> {
-        require_memory(op, self.bytes())?;
-        Ok(self.clone())
+        let mut data = reserved(op, self.data.len())?;
+        data.extend_from_slice(&self.data);
+        Ok(Lwe { data, seed: self.seed, ..self.empty_like() })
     }
 
     /// Batches of the same kind as one; the noise is that of the worst, the range covers all.
@@ -181,22 +218,25 @@ impl Lwe {
     /// # Errors
     /// [`Error::BadInput`] if there is no batch; as [`Lwe::require_like`].
     pub fn concat<B: Borrow<Lwe>>(batches: &[B]) -> Result<Lwe> {
+        let mut all = Lwe::together(batches)?;
+        all.data = reserved("concat", batches.iter().map(|b| b.borrow().data.len()).sum())?;
+        batches.iter().for_each(|b| all.data.extend_from_slice(&b.borrow().data));
+        Ok(all)
+    }
+
+    /// [`Lwe::concat`] without the words.
+    pub(crate) fn together<B: Borrow<Lwe>>(batches: &[B]) -> Result<Lwe> {
         let mut left = batches.iter().map(Borrow::borrow);
         let Some(first) = left.next() else {
             return Err(Error::bad_input("concat", "at least one batch", "none", "pass a batch"));
         };
-        let words: usize = batches.iter().map(|b| b.borrow().data.len()).sum();
-        require_memory("concat", 8 * words)?;
-        let mut all = Lwe { seed: first.seed, ..first.empty_like() };
-        all.data.reserve_exact(words);
-        all.data.extend_from_slice(&first.data);
+        let (mut all, mut lanes) = (Lwe { seed: first.seed, ..first.empty_like() }, first.len());
         for b in left {
             first.require_like(b, "concat")?;
             // Parts of one encryption in their order are that encryption.
-            let next =
-                |s: (PublicSeed, u32)| Some((s.0, s.1.checked_add(all.len().try_into().ok()?)?));
+            let next = |s: (PublicSeed, u32)| Some((s.0, s.1.checked_add(lanes.try_into().ok()?)?));
             all.seed = all.seed.filter(|s| b.seed.is_some() && next(*s) == b.seed);
-            all.data.extend_from_slice(&b.data);
+            lanes += b.len();
             all.noise = all.noise.max(b.noise);
             all.independent &= b.independent;
             all.range = (all.range.0.min(b.range.0), all.range.1.max(b.range.1));

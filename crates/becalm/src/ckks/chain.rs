@@ -15,6 +15,7 @@ use crate::cipher::{KeyId, Rlwe};
 use crate::math::complex::Complex;
 use crate::math::rns::{Ring, nearest};
 use crate::params::{CkksBootstrap, CkksParams, NOISE_STD, USUAL_CKKS};
+use crate::words::megabytes;
 use crate::{Error, Result};
 use std::ops::Range;
 
@@ -303,11 +304,10 @@ impl Chain {
         free: Option<usize>,
         remedy: &str,
     ) -> Result<()> {
-        let (wanted, gigabytes) = (self.table_bytes(), |bytes: usize| bytes as f64 / 1e9);
+        let wanted = self.table_bytes();
         let Some(free) = free.filter(|free| wanted > *free) else { return Ok(()) };
-        let wanted =
-            format!("{:.2} GB for the tables of `{}`", gigabytes(wanted), self.params.name);
-        Err(Error::memory(op, wanted, format!("{:.2} GB free", gigabytes(free)), remedy))
+        let wanted = format!("{} for the tables of `{}`", megabytes(wanted), self.params.name);
+        Err(Error::memory(op, wanted, format!("{} free", megabytes(free)), remedy))
     }
 
     /// Refuses objects of another set.

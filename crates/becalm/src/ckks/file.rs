@@ -324,7 +324,12 @@ impl Context {
     /// A pair at `level` from a file whose header was checked.
     fn unpacked_pair(&self, file: &Reader, level: usize) -> Result<[Scratch; 2]> {
         let words = self.words_of(level, 0);
-        let [a, b] = PAIR.map(|name| self.unpacked(&words, file.bytes(name)));
+        let kind = file.header().kind()?.words();
+        let of = |e: Error| match e {
+            Error::BadFile(d) => bad(format!("{kind}, whole and unaltered"), d.got),
+            other => other,
+        };
+        let [a, b] = PAIR.map(|name| self.unpacked(&words, file.bytes(name)).map_err(of));
         Ok([a?, b?])
     }
 

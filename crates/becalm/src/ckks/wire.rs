@@ -11,11 +11,12 @@ use crate::cipher::file::key_header::{
     DIGEST, Hashed, KeyHeader, LONGEST_HEADER, LONGEST_NOTE, MAGIC, broken, opened, require_keys,
     unreadable, unwritten,
 };
-use crate::cipher::file::write_error;
+use crate::cipher::file::{bad, write_error};
 use crate::cipher::{
     CkksKeys, Held, KeyFile, KeyForm, KeyId, Packed, Purpose, StoredKey, SwitchKey,
 };
-use crate::math::buffer::or_refused;
+use crate::error::in_words;
+use crate::math::buffer::{or_refused, reserved};
 use crate::math::memory::require_memory;
 use crate::math::parallel::*;
 use crate::math::random::PublicSeed;
@@ -252,7 +253,8 @@ impl Context {
             for _ in self.digits(level) {
                 input.take(&mut row)?;
                 // Looked at here, used later: only whether they are reduced counts.
-                or_refused("read keys", || self.unpacked(&words, &row).map(drop))?;
+                or_refused("read keys", || self.unpacked(&words, &row).map(drop))
+                    .map_err(of_keys)?;
                 at += row.len() as u64;
             }
         }
@@ -325,17 +327,13 @@ impl Context {
         let (_, special) = self.key_shape(purpose, level);
         let words = self.words_of(level, special);
         let all = self.body_bytes(purpose, level);
-        let mut bodies: Vec<u8> = Vec::new();
-        bodies.try_reserve_exact(all).map_err(|e| {
-            let (wanted, remedy) = (format!("{:.2} GB", all as f64 / 1e9), "free memory");
-            Error::memory("read keys", wanted, e.to_string(), remedy)
-        })?;
+        let mut bodies: Vec<u8> = reserved("read keys", all)?;
         let mut limb = vec![0.0; self.params().degree()];
         for word in words.iter().cycle().take(self.digits(level).len() * words.len()) {
             let at = bodies.len();
             bodies.resize(at + self.limb_bytes(*word), 0);
             input.take(&mut bodies[at..])?;
-            self.unpack(*word, &bodies[at..], &mut limb)?;
+            self.unpack(*word, &bodies[at..], &mut limb).map_err(of_keys)?;
         }
         Ok(StoredKey { level, special, seed, bodies: Packed::Memory(bodies), masks: None })
     }
@@ -356,7 +354,7 @@ impl Context {
         for (limb, word) in key.bodies.chunks_mut(n).zip(words.iter().cycle()) {
             let mut bytes = vec![0; self.limb_bytes(*word)];
             input.take(&mut bytes)?;
-            self.unpack(*word, &bytes, limb)?;
+            self.unpack(*word, &bytes, limb).map_err(of_keys)?;
         }
         self.draw_masks(&mut key);
         Ok(key)
@@ -369,7 +367,7 @@ impl Context {
     pub(crate) fn unpack(&self, word: usize, bytes: &[u8], limb: &mut [f64]) -> Result<()> {
         match self.ring().unpack(word, bytes, limb) {
             true => Ok(()),
-            false => Err(broken("a residue that is not reduced")),
+            false => Err(bad("residues below their primes", UNREDUCED)),
         }
     }
 
@@ -422,11 +420,19 @@ impl Context {
                 }
             }
             let limbs = bodies.par_chunks_mut(n).zip(pieces).zip(&words);
-            limbs.try_for_each(|((x, bytes), i)| self.unpack(*i, bytes, x))?;
+            limbs.try_for_each(|((x, bytes), i)| self.unpack(*i, bytes, x)).map_err(of_keys)?;
         }
         self.draw_masks(&mut key);
         Ok(key)
     }
+}
+
+/// What stands in the place of a residue that is not below its prime.
+const UNREDUCED: &str = "a residue that is not reduced";
+
+/// The error of residues, in a file of keys.
+fn of_keys(e: Error) -> Error {
+    if matches!(e, Error::BadFile(_)) { broken(UNREDUCED) } else { e }
 }
 
 impl KeyForm {
@@ -447,7 +453,7 @@ impl StoredKey {
             Packed::File(file, at) => (file, at + from as u64),
         };
         let mut bytes = vec![0; len];
-        file.read(at, &mut bytes).map_err(|e| broken(e.to_string()))?;
+        file.read(at, &mut bytes).map_err(|e| broken(in_words(&e)))?;
         Ok(Cow::Owned(bytes))
     }
 }

@@ -5,6 +5,7 @@
 //! huge pages, because kernels stream keys of tens of megabytes and 4 KiB pages cost a third of the bandwidth.
 
 use super::memory::require_memory;
+use crate::words::megabytes;
 use crate::{Error, Result};
 use bytemuck::Pod;
 use std::marker::PhantomData;
@@ -54,7 +55,7 @@ pub fn or_refused<T>(op: &'static str, work: impl FnOnce() -> Result<T>) -> Resu
         Err(thrown) => match thrown.downcast::<Refused>() {
             Ok(refused) => Err(Error::memory(
                 op,
-                format!("{:.3} GB of work space besides what is taken", refused.0 as f64 / 1e9),
+                format!("{} of work space besides what is taken", megabytes(refused.0)),
                 "a refusal of the system",
                 "free memory, or use fewer threads, fewer slots or keys that stay in their file",
             )),
@@ -68,15 +69,24 @@ pub fn or_refused<T>(op: &'static str, work: impl FnOnce() -> Result<T>) -> Resu
 /// # Errors
 /// `Error::Memory` with the size wanted.
 pub fn zeroed(op: &'static str, len: usize) -> Result<Vec<u64>> {
-    let bytes = len.saturating_mul(size_of::<u64>());
-    require_memory(op, bytes)?;
-    let mut words = Vec::new();
-    words.try_reserve_exact(len).map_err(|e| {
-        let wanted = format!("{:.2} GB", bytes as f64 / 1e9);
-        Error::memory(op, wanted, e.to_string(), "use a smaller parameter set, or free memory")
-    })?;
+    let mut words = reserved(op, len)?;
     words.resize(len, 0);
     Ok(words)
+}
+
+/// An empty vector with room for `len` elements, as [`zeroed`]. No more are pushed: growing would abort where memory ends.
+///
+/// # Errors
+/// `Error::Memory` with the size wanted.
+pub fn reserved<T>(op: &'static str, len: usize) -> Result<Vec<T>> {
+    let bytes = len.saturating_mul(size_of::<T>());
+    require_memory(op, bytes)?;
+    let mut room = Vec::new();
+    room.try_reserve_exact(len).map_err(|_| {
+        let remedy = "use a smaller batch or parameter set, or free memory";
+        Error::memory(op, megabytes(bytes), "a refusal of the system", remedy)
+    })?;
+    Ok(room)
 }
 
 /// A fixed-length array of plain numbers, zero at first, aligned to 64 bytes at least.
@@ -151,7 +161,7 @@ mod tests {
     fn what_is_given_up_for_want_of_memory_is_an_error_and_other_panics_are_not() {
         let found = or_refused("bootstrap", || -> Result<()> { refuse(3_000_000) }).unwrap_err();
         assert_eq!((found.kind(), &*found.detail().op), ("memory", "bootstrap"));
-        assert!(found.detail().wanted.starts_with("0.003 GB"), "{found}");
+        assert!(found.detail().wanted.starts_with("3.0 MB"), "{found}");
         assert_eq!(or_refused("bootstrap", || Ok(7)).unwrap(), 7);
         let other = || or_refused("bootstrap", || -> Result<()> { resume_unwind(Box::new("no")) });
         let thrown = catch_unwind(other).unwrap_err();

@@ -3,6 +3,7 @@
 //! Linux tells in four places, of which the least counts: what the machine has (`meminfo`), the groups of processes that this one is
 //! in with all their parents (cgroup, version 1 or 2; a container is one), and the limit of addresses (`ulimit -v`).
 
+use crate::words::megabytes;
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -143,12 +144,9 @@ pub(crate) fn require_free(op: &'static str, bytes: usize, remedy: &str) -> Resu
         *last = free.map(|free| (Instant::now(), free, std::process::id()));
     }
     match free {
-        Some(free) if bytes > free => Err(Error::memory(
-            op,
-            format!("{:.2} GB", bytes as f64 / 1e9),
-            format!("{:.2} GB free", free as f64 / 1e9),
-            remedy,
-        )),
+        Some(free) if bytes > free => {
+            Err(Error::memory(op, megabytes(bytes), format!("{} free", megabytes(free)), remedy))
+        }
         _ => Ok(()),
     }
 }
@@ -258,6 +256,9 @@ mod tests {
     fn more_than_there_is_is_refused() {
         if available_memory().is_some() {
             assert_eq!(require_memory("test", usize::MAX).unwrap_err().kind(), "memory");
+            // The numbers are legible, however small what is wanted is.
+            let error = require_free("test", usize::MAX - 1, "");
+            assert!(error.is_err_and(|e| !e.to_string().contains("0.00 GB")));
         }
         require_memory("test", CHECKED - 1).unwrap();
     }

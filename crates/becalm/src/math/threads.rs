@@ -5,10 +5,18 @@
 //! once. It recognises itself by its process id: a tenth of a microsecond where a loop begins, nothing within a pool. A lock that
 //! another thread held at the fork stays locked in the child: [`working`] refuses such a child.
 
+use crate::words::counted;
 use crate::{Error, Result};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+
+/// The number of threads of a pool that is asked for no number.
+fn usual() -> usize {
+    let named = std::env::var("RAYON_NUM_THREADS").ok().and_then(|n| n.parse().ok());
+    let named = named.filter(|n| *n > 0);
+    named.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
 
 /// The process id. A web page has none, and never forks.
 fn id() -> u32 {
@@ -31,7 +39,8 @@ impl Threads {
     /// `Memory` if the system grants no threads.
     pub fn new(count: usize) -> Result<Self> {
         let pool = ThreadPoolBuilder::new().num_threads(count).build().map_err(|e| {
-            let (wanted, remedy) = (format!("{count} threads"), "ask for fewer threads");
+            let wanted = counted(if count == 0 { usual() } else { count }, "thread");
+            let remedy = "ask for fewer threads";
             Error::memory("cpu", wanted, e.to_string(), remedy)
         })?;
         Ok(Threads { count, home: id(), pool: Arc::new(pool), child: Child::new() })
@@ -170,5 +179,17 @@ impl Drop for Leave {
             (home == self.0 && (1..BROKEN).contains(&at_work)).then(|| calls - 1)
         };
         _ = CALLS.fetch_update(Ordering::AcqRel, Ordering::Acquire, leave);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An error of a pool says how many threads it wanted, also where the caller named no number.
+    #[test]
+    fn a_pool_without_a_number_has_the_usual_one() {
+        assert_eq!(Threads::new(0).map(|pool| pool.count()), Ok(usual()));
+        assert_eq!(Threads::new(3).map(|pool| pool.count()), Ok(3));
     }
 }

@@ -21,6 +21,7 @@ pub use lookup::{Need, Scheme, find};
 use crate::math::Modulus;
 pub use crate::math::gadget::Gadget;
 use crate::security::{self, Instance, Secret};
+use crate::words::megabytes;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -471,8 +472,8 @@ impl TfheParams {
         let wanted = made.into_iter().chain(ready).fold(0, u64::saturating_add);
         let Some(free) = free.filter(|free| wanted > *free as u64) else { return Ok(()) };
         let remedy = "choose a smaller set, or make the keys on another machine";
-        let wanted = format!("{:.2} GB", wanted as f64 / 1e9);
-        Err(Error::memory(op, wanted, format!("{:.2} GB free", free as f64 / 1e9), remedy))
+        let wanted = megabytes(usize::try_from(wanted).unwrap_or(usize::MAX));
+        Err(Error::memory(op, wanted, format!("{} free", megabytes(free)), remedy))
     }
 
     /// Refuses a set below 128 bits unless `allow_insecure`. A set passes if it is of kind [`Kind::Standard`] and either

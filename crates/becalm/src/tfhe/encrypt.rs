@@ -6,6 +6,7 @@
 
 use crate::cipher::{Encoding, Glwe, KeyRole, Lwe, Output, SecretKey};
 use crate::math::Modulus;
+use crate::math::buffer::zeroed;
 use crate::math::memory::require_memory_or;
 use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
 use crate::math::sampling::uniform;
@@ -103,7 +104,8 @@ impl SecretKey {
         let words = values.len().div_ceil(slots).saturating_mul(role.width(&self.params));
         require_memory_or("encrypt", words.saturating_mul(8), "encrypt fewer values at once")?;
         // Allocated at its final length: a growing vector leaves copies behind.
-        let mut phases = Zeroizing::new(vec![0; values.len().next_multiple_of(slots)]);
+        let length = values.len().next_multiple_of(slots);
+        let mut phases = Zeroizing::new(zeroed("encrypt", length)?);
         encoding.encode_secret(self.params.modulus, values, &mut phases);
         let seed = (PublicSeed::from_system()?, 0);
         let mut batch = Lwe {
@@ -115,7 +117,7 @@ impl SecretKey {
             noise: role.fresh_noise(&self.params).variance(Modulus::LOG2),
             independent: true,
             seed: Some(seed),
-            data: vec![0; words],
+            data: zeroed("encrypt", words)?,
         };
         self.encrypt_phases(&phases, seed, &mut batch, progress)?;
         Ok(batch)
@@ -200,7 +202,7 @@ impl SecretKey {
         let q = self.params.modulus;
         let (dimension, secrets) = (ct.role.dimension(&self.params), self.expose(ct.role));
         // Allocated at its final length: a growing vector leaves copies behind.
-        let mut phases = vec![0; ct.len() * ct.slots()];
+        let mut phases = zeroed("decrypt", ct.len() * ct.slots())?;
         let messages = phases.chunks_exact_mut(ct.slots());
         for (phases, c) in messages.zip(ct.data.chunks_exact(ct.width())) {
             let bodies = c[dimension..].iter().zip(secrets.chunks_exact(dimension));
@@ -298,7 +300,7 @@ impl Lwe {
             ));
         }
         let (width, slots) = (like.width(), like.slots());
-        let mut data = vec![0; values.len().div_ceil(slots) * width];
+        let mut data = zeroed("trivial", values.len().div_ceil(slots).saturating_mul(width))?;
         for (ct, values) in data.chunks_exact_mut(width).zip(values.chunks(slots)) {
             for (body, v) in ct[width - slots..].iter_mut().zip(values) {
                 *body = like.encoding.encode(like.params.modulus, *v as i64);

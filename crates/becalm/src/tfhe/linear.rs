@@ -5,6 +5,7 @@
 
 use crate::cipher::Lwe;
 use crate::math::Modulus;
+use crate::math::buffer::reserved;
 use crate::{Error, Result};
 
 impl Lwe {
@@ -31,7 +32,6 @@ impl Lwe {
     pub fn scale(&self, factor: i64) -> Result<Lwe> {
         let q = self.params.modulus;
         let f = q.from_signed(factor);
-        let data = self.data.iter().map(|w| q.mul(*w, f)).collect();
         let ends = (self.range.0.checked_mul(factor), self.range.1.checked_mul(factor));
         let (Some(a), Some(b)) = ends else {
             return Err(Error::bad_input(
@@ -42,6 +42,8 @@ impl Lwe {
             ));
         };
         let noise = self.noise * (factor as f64).powi(2);
+        let mut data = reserved("scale", self.data.len())?;
+        data.extend(self.data.iter().map(|w| q.mul(*w, f)));
         Ok(Lwe {
             data,
             noise,
@@ -90,7 +92,7 @@ impl Lwe {
         };
         let q = self.params.modulus;
         let torus: Vec<u64> = values.iter().map(|v| self.encoding.encode(q, *v)).collect();
-        let mut sum = self.clone();
+        let mut sum = self.copied("add_constant")?;
         for ct in sum.data.chunks_exact_mut(width) {
             for (body, torus) in ct[width - slots..].iter_mut().zip(&torus) {
                 *body = q.add(*body, *torus);
@@ -118,7 +120,8 @@ impl Lwe {
             ));
         }
         let q = self.params.modulus;
-        let data = self.data.iter().zip(&other.data).map(|(a, b)| f(q, *a, *b)).collect();
+        let mut data = reserved(op, self.data.len())?;
+        data.extend(self.data.iter().zip(&other.data).map(|(a, b)| f(q, *a, *b)));
         let (a, b) = if sign > 0 {
             other.range
         } else {

@@ -3,9 +3,10 @@
 
 use super::{BLOCK, bit_encoding};
 use crate::cipher::Lwe;
-use crate::cipher::file::{Header, Kind, Reader, Trust, bad, read_file, require_limit};
-use crate::{Error, Result};
+use crate::cipher::file::{Draft, Header, Kind, Reader, Trust, bad, read_file_with, require_limit};
+use crate::{Error, Progress, Result, UNWATCHED};
 use std::path::Path;
+use std::slice::from_ref;
 
 /// The content of a file of bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -52,9 +53,17 @@ impl Content {
     /// # Errors
     /// As [`Content::checked`], [`Lwe::to_bytes`] and [`Lwe::to_bytes_seeded`].
     pub fn to_bytes(self, bits: &Lwe, seeded: bool) -> Result<Vec<u8>> {
-        let short = seeded.then(|| self.checked(bits)?.seeded()).transpose()?;
-        let draft = self.checked(bits)?.draft(Kind::Bits, short.as_ref())?;
-        draft.note("content", self.name()).to_bytes()
+        self.file(bits, seeded, UNWATCHED)?.to_bytes()
+    }
+
+    /// The file of bits, to be written or made in memory; the rest as [`Lwe::file`].
+    ///
+    /// # Errors
+    /// As [`Content::checked`] and [`Lwe::file`].
+    pub fn file<'a>(self, bits: &'a Lwe, seeded: bool, progress: Progress) -> Result<Draft<'a>> {
+        let bits = from_ref(self.checked(bits)?);
+        let draft = Lwe::draft(Kind::Bits, bits, seeded, progress)?;
+        Ok(draft.note("content", self.name()))
     }
 
     /// Writes bits to a file; `seeded` as [`Lwe::save_seeded`]. Nothing secret stands in it.
@@ -62,9 +71,7 @@ impl Content {
     /// # Errors
     /// As [`Content::checked`], [`Lwe::save`] and [`Lwe::save_seeded`].
     pub fn save(self, bits: &Lwe, path: impl AsRef<Path>, seeded: bool) -> Result<()> {
-        let short = seeded.then(|| self.checked(bits)?.seeded()).transpose()?;
-        let draft = self.checked(bits)?.draft(Kind::Bits, short.as_ref())?;
-        draft.note("content", self.name()).save(path.as_ref(), false)
+        self.file(bits, seeded, UNWATCHED)?.save_with(path, UNWATCHED)
     }
 
     /// Bits from a file in memory, and their kind.
@@ -72,10 +79,22 @@ impl Content {
     /// # Errors
     /// As [`Lwe::from_bytes`]; [`Error::BadFile`] for a batch that does not match its kind.
     pub fn from_bytes(bytes: &[u8], trust: Trust) -> Result<(Content, Lwe)> {
+        Content::from_bytes_with(bytes, trust, UNWATCHED)
+    }
+
+    /// [`Content::from_bytes`]; `progress` is told how far it is, and can stop it.
+    ///
+    /// # Errors
+    /// As [`Content::from_bytes`], and [`Error::Interrupted`].
+    pub fn from_bytes_with(
+        bytes: &[u8],
+        trust: Trust,
+        progress: Progress,
+    ) -> Result<(Content, Lwe)> {
         require_limit(bytes.len() as u64, trust.limit)?;
         let file = Reader::open(bytes, Kind::Bits)?;
         let content = claims(file.header(), trust)?;
-        let bits = Lwe::read(&file, trust)?;
+        let bits = Lwe::read(&file, trust, progress)?;
         let refused = |e: Error| bad(&e.detail().wanted, &e.detail().got);
         content.checked(&bits).map_err(refused)?;
         Ok((content, bits))
@@ -86,9 +105,21 @@ impl Content {
     /// # Errors
     /// As [`Content::from_bytes`], and [`Error::Io`].
     pub fn load(path: impl AsRef<Path>, trust: Trust) -> Result<(Content, Lwe)> {
+        Content::load_with(path, trust, UNWATCHED)
+    }
+
+    /// [`Content::load`]; `progress` is told how far it is, and can stop it.
+    ///
+    /// # Errors
+    /// As [`Content::load`], and [`Error::Interrupted`].
+    pub fn load_with(
+        path: impl AsRef<Path>,
+        trust: Trust,
+        progress: Progress,
+    ) -> Result<(Content, Lwe)> {
         let check = |header: &Header| claims(header, trust).map(drop);
-        let bytes = read_file(path.as_ref(), trust.limit, check)?;
-        Content::from_bytes(&bytes, trust)
+        let bytes = read_file_with(path.as_ref(), trust.limit, check, progress)?;
+        Content::from_bytes_with(&bytes, trust, progress)
     }
 }
 

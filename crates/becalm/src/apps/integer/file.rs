@@ -3,8 +3,9 @@
 
 use super::{Integers, Type};
 use crate::cipher::Lwe;
-use crate::cipher::file::{Header, Kind, Reader, Seeded, Trust, bad, read_file, require_limit};
-use crate::{Error, Result};
+use crate::cipher::file::{Draft, Header, Kind, Reader, Trust, bad, read_file_with, require_limit};
+use crate::{Error, Progress, Result, UNWATCHED};
+use std::borrow::Borrow;
 use std::path::Path;
 
 impl Integers {
@@ -13,10 +14,23 @@ impl Integers {
     /// # Errors
     /// As [`Lwe::to_bytes`] and [`Lwe::to_bytes_seeded`].
     pub fn to_bytes(&self, seeded: bool) -> Result<Vec<u8>> {
-        let batch = self.to_batch()?;
-        let short = short(&batch, seeded)?;
-        let draft = batch.draft(Kind::Integers, short.as_ref())?;
-        draft.note("type", self.ty().to_string()).to_bytes()
+        Integers::file(self.ty(), self.digits(), seeded, UNWATCHED)?.to_bytes()
+    }
+
+    /// The file of integers of these digits, to be written or made in memory; `seeded` as [`Lwe::to_bytes_seeded`]. `progress` can
+    /// stop the look whether a seed stands for the masks.
+    ///
+    /// # Errors
+    /// As [`Integers::new`] and [`Lwe::file`].
+    pub fn file<'a, B: Borrow<Lwe>>(
+        ty: Type,
+        digits: &'a [B],
+        seeded: bool,
+        progress: Progress,
+    ) -> Result<Draft<'a>> {
+        Integers::require(ty, digits)?;
+        let draft = Lwe::draft(Kind::Integers, digits, seeded, progress)?;
+        Ok(draft.note("type", ty.to_string()))
     }
 
     /// Writes the integers to a file; `seeded` as [`Lwe::save_seeded`].
@@ -24,10 +38,7 @@ impl Integers {
     /// # Errors
     /// As [`Lwe::save`] and [`Lwe::save_seeded`].
     pub fn save(&self, path: impl AsRef<Path>, seeded: bool) -> Result<()> {
-        let batch = self.to_batch()?;
-        let short = short(&batch, seeded)?;
-        let draft = batch.draft(Kind::Integers, short.as_ref())?;
-        draft.note("type", self.ty().to_string()).save(path.as_ref(), false)
+        Integers::file(self.ty(), self.digits(), seeded, UNWATCHED)?.save_with(path, UNWATCHED)
     }
 
     /// Integers from a file in memory.
@@ -35,11 +46,20 @@ impl Integers {
     /// # Errors
     /// As [`Lwe::from_bytes`]; [`Error::BadFile`] for words that are not digits of the type.
     pub fn from_bytes(bytes: &[u8], trust: Trust) -> Result<Self> {
+        Integers::from_bytes_with(bytes, trust, UNWATCHED)
+    }
+
+    /// [`Integers::from_bytes`]; `progress` is told how far it is, and can stop it.
+    ///
+    /// # Errors
+    /// As [`Integers::from_bytes`], and [`Error::Interrupted`].
+    pub fn from_bytes_with(bytes: &[u8], trust: Trust, progress: Progress) -> Result<Self> {
         require_limit(bytes.len() as u64, trust.limit)?;
         let file = Reader::open(bytes, Kind::Integers)?;
         let ty = claims(file.header(), trust)?;
         let refused = |e: Error| bad(&e.detail().wanted, &e.detail().got);
-        Integers::from_batch(ty, &Lwe::read(&file, trust)?).map_err(refused)
+        let digits = Lwe::read_parts(&file, trust, ty.digits(), progress)?;
+        Integers::of_parts(ty, digits).map_err(refused)
     }
 
     /// Reads integers from a file.
@@ -47,14 +67,18 @@ impl Integers {
     /// # Errors
     /// As [`Integers::from_bytes`], and [`Error::Io`].
     pub fn load(path: impl AsRef<Path>, trust: Trust) -> Result<Self> {
-        let check = |header: &Header| claims(header, trust).map(drop);
-        let bytes = read_file(path.as_ref(), trust.limit, check)?;
-        Integers::from_bytes(&bytes, trust)
+        Integers::load_with(path, trust, UNWATCHED)
     }
-}
 
-fn short(batch: &Lwe, seeded: bool) -> Result<Option<Seeded>> {
-    seeded.then(|| batch.seeded()).transpose()
+    /// [`Integers::load`]; `progress` is told how far it is, and can stop it.
+    ///
+    /// # Errors
+    /// As [`Integers::load`], and [`Error::Interrupted`].
+    pub fn load_with(path: impl AsRef<Path>, trust: Trust, progress: Progress) -> Result<Self> {
+        let check = |header: &Header| claims(header, trust).map(drop);
+        let bytes = read_file_with(path.as_ref(), trust.limit, check, progress)?;
+        Integers::from_bytes_with(&bytes, trust, progress)
+    }
 }
 
 /// The type that a header names, in the one spelling that it has; all else is as for a batch.

@@ -3,10 +3,12 @@
 use super::Type;
 use crate::apps::circuit::require_tables;
 use crate::cipher::{Encoding, KeyId, Lwe, SecretKey};
+use crate::math::buffer::reserved;
 use crate::math::memory::require_memory;
 use crate::params::TfheParams;
 use crate::program::Program;
 use crate::{Error, Progress, Result, UNWATCHED};
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 use zeroize::{DefaultIsZeroes, Zeroizing};
@@ -153,21 +155,29 @@ impl Integers {
     /// [`Error::BadInput`] for another number of digits than the type has, digits outside their range, or batches that do
     /// not go together.
     pub fn new(ty: Type, digits: Vec<Lwe>) -> Result<Self> {
+        Integers::require(ty, &digits)?;
+        Ok(Integers { ty, digits })
+    }
+
+    /// Refuses batches that are not the digits of a type.
+    pub(super) fn require<B: Borrow<Lwe>>(ty: Type, digits: &[B]) -> Result<()> {
         let e = Encoding { values: 16, padding: true };
-        let fits = |(i, d): (usize, &Lwe)| {
-            let (low, high) = d.range();
-            d.encoding() == e && low >= 0 && high <= ty.mask(i) && d.len() == digits[0].len()
+        let lanes = digits.first().map_or(0, |d| d.borrow().len());
+        let fits = |(i, d): (usize, &B)| {
+            let (d, (low, high)) = (d.borrow(), d.borrow().range());
+            d.encoding() == e && low >= 0 && high <= ty.mask(i) && d.len() == lanes
         };
         if digits.len() != ty.checked()?.digits() || !digits.iter().enumerate().all(fits) {
+            let all: Vec<&Lwe> = digits.iter().map(Borrow::borrow).collect();
             return Err(Error::bad_input(
                 "integer",
                 format!("{} digits of {ty}, each 0 to 3 of 16 values", ty.digits()),
-                format!("{digits:?}"),
+                format!("{all:?}"),
                 "pass the digits of one batch, least significant first",
             ));
         }
-        digits[1..].iter().try_for_each(|d| digits[0].require_like(d, "integer"))?;
-        Ok(Integers { ty, digits })
+        let first = digits[0].borrow();
+        digits[1..].iter().try_for_each(|d| first.require_like(d.borrow(), "integer"))
     }
 
     /// Encrypts values.
@@ -236,13 +246,29 @@ impl Integers {
     /// # Errors
     /// As [`SecretKey::decrypt`].
     pub fn decrypt(&self, secret: &SecretKey) -> Result<Vec<Clear>> {
-        let digits = self.digits.iter().map(|d| Ok(Zeroizing::new(secret.decrypt(d)?)));
+        Integers::decrypt_digits(secret, self.ty, &self.digits)
+    }
+
+    /// Decrypts integers of these digits.
+    ///
+    /// # Errors
+    /// As [`Integers::new`] and [`Integers::decrypt`].
+    pub fn decrypt_digits<B: Borrow<Lwe>>(
+        secret: &SecretKey,
+        ty: Type,
+        digits: &[B],
+    ) -> Result<Vec<Clear>> {
+        Integers::require(ty, digits)?;
+        let lanes = digits.first().map_or(0, |d| d.borrow().len());
+        let digits = digits.iter().map(|d| Ok(Zeroizing::new(secret.decrypt(d.borrow())?)));
         let digits = digits.collect::<Result<Vec<_>>>()?;
         let value = |lane: usize| {
             let digits = digits.iter().map(|d| d[lane]);
-            Clear::from_digits(self.ty, &Zeroizing::new(digits.collect::<Vec<u64>>()))
+            Clear::from_digits(ty, &Zeroizing::new(digits.collect::<Vec<u64>>()))
         };
-        Ok((0..self.len()).map(value).collect())
+        let mut values = reserved("decrypt", lanes)?;
+        values.extend((0..lanes).map(value));
+        Ok(values)
     }
 
     /// Their type.
@@ -293,12 +319,16 @@ impl Integers {
             ));
         }
         let lanes = batch.len() / n;
-        let digit = |i: usize| {
-            let mut digit = batch.slice(i * lanes..(i + 1) * lanes)?;
+        let digit = |i: usize| batch.slice(i * lanes..(i + 1) * lanes);
+        Integers::of_parts(ty, (0..n).map(digit).collect::<Result<_>>()?)
+    }
+
+    /// From the parts of the batch of [`Integers::to_batch`], a digit each. Digits of the range of all get their own.
+    pub(super) fn of_parts(ty: Type, mut digits: Vec<Lwe>) -> Result<Self> {
+        for (i, digit) in digits.iter_mut().enumerate().filter(|(_, d)| d.range.1 <= 3) {
             digit.range.1 = digit.range.1.min(ty.mask(i));
-            Ok(digit)
-        };
-        Integers::new(ty, (0..n).map(digit).collect::<Result<_>>()?)
+        }
+        Integers::new(ty, digits)
     }
 }
 

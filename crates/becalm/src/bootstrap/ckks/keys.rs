@@ -3,7 +3,7 @@
 //! All of it follows from the [`Chain`], before anything is made: milliseconds and no tables. Front ends record what a user
 //! asked for as a [`Wish`], hand over the figures of its [`KeyPlan`], and put an [`Offer`] in their own words.
 
-use super::offer::{Fit, Offer, gigabytes, said};
+use super::offer::{Fit, Offer, said};
 use super::wish::{Kind, USUAL_SIZE, Wish, toy_for, usual_form};
 use super::{KEY_SIZES, MOST_STAGES, Settings, Values, regular, sign, slots_first, sparse, tables};
 use crate::cipher::file::inspect;
@@ -11,6 +11,7 @@ use crate::cipher::{CkksKeys, KeyForm};
 use crate::ckks::{Chain, Needs};
 use crate::params::{self, CkksParams, USUAL_CKKS};
 use crate::program::rlwe::CkksProgram;
+use crate::words::megabytes;
 use crate::{Error, Result};
 use std::path::Path;
 
@@ -468,7 +469,7 @@ impl KeyPlan {
         } else {
             "for keys, matrices and the work of a bootstrap"
         };
-        let (wanted, got) = (format!("{} {what}", gigabytes(wanted)), gigabytes(free));
+        let (wanted, got) = (format!("{} {what}", megabytes(wanted)), megabytes(free));
         Err(Error::memory(op, wanted, format!("{got} free"), said(&offers, words, otherwise)))
     }
 
@@ -479,8 +480,8 @@ impl KeyPlan {
     pub fn require_keys(&self, op: &'static str, free: Option<usize>) -> Result<()> {
         let wanted = self.price()?.memory;
         let Some(free) = free.filter(|free| wanted > *free) else { return Ok(()) };
-        let got = format!("{} free", gigabytes(free));
-        Err(Error::memory(op, gigabytes(wanted), got, SMALLER))
+        let got = format!("{} free", megabytes(free));
+        Err(Error::memory(op, megabytes(wanted), got, SMALLER))
     }
 
     /// The keys that fit `free` bytes with their bootstraps: as they were asked for, else the fastest others of this set, else those of

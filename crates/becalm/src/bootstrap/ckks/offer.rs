@@ -4,6 +4,7 @@ use super::wish::Wish;
 use crate::cipher::KeyForm;
 use crate::ckks::{Chain, Needs};
 use crate::params::CkksParams;
+use crate::words::megabytes;
 
 /// An alternative to the request, with its cost: only the differences are set.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -69,14 +70,9 @@ impl Offer {
     }
 }
 
-/// Bytes in words.
-pub(super) fn gigabytes(bytes: usize) -> String {
-    format!("{:.2} GB", bytes as f64 / 1e9)
-}
-
 /// Offers as one remedy: each as `words` say it, with the bytes that it takes, then `otherwise`. An offer without words is left out.
 pub fn said(offers: &[Offer], words: impl Fn(&Offer) -> Option<String>, otherwise: &str) -> String {
-    let takes = |offer: &Offer| Some(format!("{} takes {}", words(offer)?, gigabytes(offer.bytes)));
+    let takes = |offer: &Offer| Some(format!("{} takes {}", words(offer)?, megabytes(offer.bytes)));
     let each = offers.iter().filter_map(takes);
     let last = Some(otherwise.to_string()).filter(|text| !text.is_empty());
     each.chain(last).collect::<Vec<_>>().join("; or ")

@@ -5,16 +5,20 @@
 //! a liar can make only its own results wrong.
 
 use super::header::{key_text, role_text, stored_range};
-use super::read::Reader;
+use super::read::{PIECE, Reader};
 use super::write::{Data, Draft};
 use super::{Dtype, Header, Kind, Part, Trust, bad, disk, require_limit};
 use crate::cipher::{Encoding, Glwe, KeyRole, Lwe, Output};
 use crate::math::Modulus;
+use crate::math::buffer::{reserved, zeroed};
 use crate::math::memory::require_memory;
 use crate::math::random::PublicSeed;
 use crate::params::TfheParams;
-use crate::{Error, Result};
+use crate::progress::tell;
+use crate::{Error, Progress, Result, UNWATCHED};
+use std::borrow::Borrow;
 use std::path::Path;
+use std::slice::from_ref;
 
 /// Words in a row of the outputs of an encrypted table.
 const OUTPUT: usize = 5;
@@ -22,11 +26,8 @@ const OUTPUT: usize = 5;
 /// Bytes of the tensor `seed`: of the seed, and of the place of the first ciphertext among those drawn from it.
 const SEED: usize = 36;
 
-/// A fresh encryption without its masks, which a seed stands for.
-pub(crate) struct Seeded {
-    bodies: Vec<u64>,
-    seed: [u8; SEED],
-}
+/// Ciphertexts whose masks are drawn between two looks at whether the work is to stop.
+const TELL: usize = 256;
 
 impl Lwe {
     /// The file in memory.
@@ -34,7 +35,16 @@ impl Lwe {
     /// # Errors
     /// [`Error::WrongParams`](crate::Error::WrongParams) for a set that could not be read again.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        self.draft(Kind::Lwe, None)?.to_bytes()
+        self.file(false, UNWATCHED)?.to_bytes()
+    }
+
+    /// The file to be written, or made in memory: of [`Lwe::to_bytes`] or, `seeded`, of [`Lwe::to_bytes_seeded`]. `progress` can stop
+    /// the look whether a seed stands for the masks.
+    ///
+    /// # Errors
+    /// As both, and [`Error::Interrupted`](crate::Error::Interrupted).
+    pub fn file(&self, seeded: bool, progress: Progress) -> Result<Draft<'_>> {
+        Lwe::draft(Kind::Lwe, from_ref(self), seeded, progress)
     }
 
     /// [`Lwe::to_bytes`] with one seed in place of all masks: a file of one word for each message. Readers draw the masks
@@ -43,8 +53,7 @@ impl Lwe {
     /// # Errors
     /// [`Error::Unsupported`](crate::Error::Unsupported) for anything but a fresh encryption or a part of one, in its order.
     pub fn to_bytes_seeded(&self) -> Result<Vec<u8>> {
-        let seeded = self.seeded()?;
-        self.draft(Kind::Lwe, Some(&seeded))?.to_bytes()
+        self.file(true, UNWATCHED)?.to_bytes()
     }
 
     /// Writes the batch to a file.
@@ -52,7 +61,7 @@ impl Lwe {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io); then there is no new file and an old one is as it was.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        self.draft(Kind::Lwe, None)?.save(path.as_ref(), false)
+        self.file(false, UNWATCHED)?.save(path.as_ref(), false)
     }
 
     /// The file that [`Lwe::save`] writes, as a part of [`replace_all`](super::replace_all), which can refuse to overwrite.
@@ -60,7 +69,7 @@ impl Lwe {
     /// # Errors
     /// [`Error::WrongParams`](crate::Error::WrongParams) for a set that could not be read again.
     pub fn part(&self, path: impl AsRef<Path>) -> Result<Part<'_>> {
-        Ok(self.draft(Kind::Lwe, None)?.part(path.as_ref(), false))
+        Ok(self.file(false, UNWATCHED)?.part(path.as_ref(), false))
     }
 
     /// [`Lwe::save`] in the form of [`Lwe::to_bytes_seeded`].
@@ -68,8 +77,7 @@ impl Lwe {
     /// # Errors
     /// As both.
     pub fn save_seeded(&self, path: impl AsRef<Path>) -> Result<()> {
-        let seeded = self.seeded()?;
-        self.draft(Kind::Lwe, Some(&seeded))?.save(path.as_ref(), false)
+        self.file(true, UNWATCHED)?.save(path.as_ref(), false)
     }
 
     /// A batch from a file in memory.
@@ -79,8 +87,16 @@ impl Lwe {
     /// [`Error::WrongParams`](crate::Error::WrongParams) or [`Error::Insecure`](crate::Error::Insecure) for anything
     /// but a batch that [`Lwe::save`] or [`Lwe::save_seeded`] wrote, of at most `trust.limit` bytes.
     pub fn from_bytes(bytes: &[u8], trust: Trust) -> Result<Self> {
+        Lwe::from_bytes_with(bytes, trust, UNWATCHED)
+    }
+
+    /// [`Lwe::from_bytes`]; `progress` is told how far it is, and can stop it.
+    ///
+    /// # Errors
+    /// As [`Lwe::from_bytes`], and [`Error::Interrupted`](crate::Error::Interrupted).
+    pub fn from_bytes_with(bytes: &[u8], trust: Trust, progress: Progress) -> Result<Self> {
         require_limit(bytes.len() as u64, trust.limit)?;
-        Lwe::read(&Reader::open(bytes, Kind::Lwe)?, trust)
+        Lwe::read(&Reader::open(bytes, Kind::Lwe)?, trust, progress)
     }
 
     /// Reads a batch from a file.
@@ -88,51 +104,146 @@ impl Lwe {
     /// # Errors
     /// As [`Lwe::from_bytes`], and [`Error::Io`](crate::Error::Io).
     pub fn load(path: impl AsRef<Path>, trust: Trust) -> Result<Self> {
+        Lwe::load_with(path, trust, UNWATCHED)
+    }
+
+    /// [`Lwe::load`]; `progress` is told how far it is, and can stop it.
+    ///
+    /// # Errors
+    /// As [`Lwe::load`], and [`Error::Interrupted`](crate::Error::Interrupted).
+    pub fn load_with(path: impl AsRef<Path>, trust: Trust, progress: Progress) -> Result<Self> {
         let check = |header: &Header| {
             header.require(Kind::Lwe)?;
             Lwe::claims(header, trust).map(drop)
         };
-        let bytes = disk::read_file(path.as_ref(), trust.limit, check)?;
-        Lwe::from_bytes(&bytes, trust)
+        let bytes = disk::read_file_with(path.as_ref(), trust.limit, check, progress)?;
+        Lwe::from_bytes_with(&bytes, trust, progress)
     }
 
     /// The batch of a file whose header was checked.
-    pub(crate) fn read(file: &Reader, trust: Trust) -> Result<Self> {
-        let mut batch = Lwe::claims(file.header(), trust)?;
-        file.verify()?;
-        let Some((seed, first)) = file.bytes("seed").split_last_chunk::<4>() else {
-            require_memory("load", file.bytes("words").len())?;
-            batch.data = reduced(&batch.params, file.words("words"))?;
-            return Ok(batch);
-        };
-        let seed = seed.first_chunk::<32>().ok_or_else(|| bad("a seed of 32 bytes", "none"))?;
-        let from = (PublicSeed(*seed), u32::from_le_bytes(*first));
-        let bodies = reduced(&batch.params, file.words("bodies"))?;
-        let (width, slots) = (batch.width(), batch.slots());
-        let rows = bodies.len() / slots;
-        if from.1.checked_add(u32::try_from(rows).unwrap_or(u32::MAX)).is_none() {
-            return Err(bad("at most 2^32 ciphertexts of a seed", "more"));
-        }
-        require_memory("load", 8 * rows * width)?;
-        batch.data = vec![0; rows * width];
-        for (row, b) in batch.data.chunks_exact_mut(width).zip(bodies.chunks_exact(slots)) {
-            row[width - slots..].copy_from_slice(b);
-        }
-        batch.draw_masks(from);
-        batch.seed = Some(from);
-        Ok(batch)
+    pub(crate) fn read(file: &Reader, trust: Trust, progress: Progress) -> Result<Self> {
+        let whole = Lwe::read_parts(file, trust, 1, progress)?.pop();
+        whole.ok_or_else(|| bad("one batch", "none"))
     }
 
-    /// The batch without its masks, if they come from a seed.
-    pub(crate) fn seeded(&self) -> Result<Seeded> {
+    /// [`Lwe::read`] in equal parts, each a batch of its own: no more memory than for one.
+    pub(crate) fn read_parts(
+        file: &Reader,
+        trust: Trust,
+        parts: usize,
+        progress: Progress,
+    ) -> Result<Vec<Self>> {
+        let empty = Lwe::claims(file.header(), trust)?;
+        file.verify_with(progress)?;
+        let from = match file.bytes("seed").split_last_chunk::<4>() {
+            None => None,
+            Some((seed, first)) => {
+                let seed = seed.first_chunk::<32>();
+                let seed = PublicSeed(*seed.ok_or_else(|| bad("a seed of 32 bytes", "none"))?);
+                Some((seed, u32::from_le_bytes(*first)))
+            }
+        };
+        let (name, stored) = match from {
+            None => ("words", empty.width()),
+            Some(_) => ("bodies", empty.slots()),
+        };
+        let bytes = file.bytes(name);
+        let rows = bytes.len() / 8 / stored;
+        if from.is_some_and(|f| f.1.checked_add(rows.try_into().unwrap_or(u32::MAX)).is_none()) {
+            return Err(bad("at most 2^32 ciphertexts of a seed", "more"));
+        }
+        if !rows.is_multiple_of(parts) {
+            return Err(bad(format!("ciphertexts by {parts}"), rows.to_string()));
+        }
+        require_memory("load", rows.saturating_mul(8 * empty.width()))?;
+        let each = rows / parts;
+        let part = |i: usize| {
+            let mut batch = empty.empty_like();
+            // No sum is larger than that of all rows.
+            batch.seed = from.map(|(seed, first)| (seed, first + (i * each) as u32));
+            let own = &bytes[i * each * stored * 8..(i + 1) * each * stored * 8];
+            batch.fill(own, progress)?;
+            Ok(batch)
+        };
+        (0..parts).map(part).collect()
+    }
+
+    /// Fills an empty batch with its words, or with bodies and the masks of its seed.
+    fn fill(&mut self, bytes: &[u8], progress: Progress) -> Result<()> {
+        let (words, _) = bytes.as_chunks::<8>();
+        let Some((seed, first)) = self.seed else {
+            let mut data: Vec<u64> = reserved("load", words.len())?;
+            for piece in words.chunks(PIECE / 8) {
+                tell("load", progress, data.len(), words.len())?;
+                let at = data.len();
+                data.extend(piece.iter().map(|w| u64::from_le_bytes(*w)));
+                require_reduced(&self.params, &data[at..])?;
+            }
+            self.data = data;
+            return Ok(());
+        };
         let (width, slots) = (self.width(), self.slots());
-        let from = self.seed.filter(|from| {
-            // Drawn again and compared: a wrong seed would be a batch of noise.
-            let mut same = self.clone();
-            same.draw_masks(*from);
-            same.data == self.data
-        });
-        let Some((PublicSeed(key), first)) = from else {
+        let rows = words.len() / slots;
+        let mut data = zeroed("load", rows * width)?;
+        let all = (first..).zip(data.chunks_exact_mut(width)).zip(words.chunks_exact(slots));
+        for (i, ((place, row), bodies)) in all.enumerate() {
+            if i % TELL == 0 {
+                tell("load", progress, i, rows)?;
+            }
+            let (mask, to) = row.split_at_mut(width - slots);
+            for (to, word) in to.iter_mut().zip(bodies) {
+                *to = u64::from_le_bytes(*word);
+            }
+            require_reduced(&self.params, to)?;
+            self.draw_mask(&seed, place, mask);
+        }
+        self.data = data;
+        Ok(())
+    }
+
+    /// Whether these are the ciphertexts of the seed of `all`, in their order: a wrong seed would be a batch of noise.
+    fn are_drawn<B: Borrow<Lwe>>(all: &Lwe, parts: &[B], progress: Progress) -> Result<bool> {
+        let Some((seed, first)) = all.seed else { return Ok(false) };
+        let (width, length) = (all.width(), all.width() - all.slots());
+        let rows = parts.iter().flat_map(|part| part.borrow().data.chunks_exact(width));
+        let mut mask = vec![0; length];
+        for (i, row) in rows.enumerate() {
+            if i % TELL == 0 {
+                tell("save", progress, i, i + 1)?;
+            }
+            let place = u32::try_from(i).ok().and_then(|i| first.checked_add(i));
+            let Some(place) = place else { return Ok(false) };
+            all.draw_mask(&seed, place, &mut mask);
+            if mask != row[..length] {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// A file of this kind with the words of batches of one kind, one after another; or, `seeded`, with their bodies and their seed.
+    pub(crate) fn draft<'a, B: Borrow<Lwe>>(
+        kind: Kind,
+        parts: &'a [B],
+        seeded: bool,
+        progress: Progress,
+    ) -> Result<Draft<'a>> {
+        let all = Lwe::together(parts)?;
+        let (lo, hi) = stored_range(all.encoding, all.range);
+        let draft = Draft::new(kind, &all.params)?
+            .note("key", key_text(all.key))
+            .note("role", role_text(all.role))
+            .note("encoding", encoding_text(all.encoding))
+            .note("range", format!("[{lo},{hi}]"))
+            .note("noise", noise_text(all.noise));
+        let rows = parts.iter().map(|part| part.borrow().len()).sum::<usize>();
+        let (width, slots) = (all.width(), all.slots());
+        if !seeded {
+            let words = parts.iter().map(|part| &part.borrow().data[..]).collect();
+            return Ok(draft.tensor("words", &[rows as u64, width as u64], Data::Pieces(words)));
+        }
+        let drawn = Lwe::are_drawn(&all, parts, progress)?;
+        let Some((PublicSeed(key), first)) = all.seed.filter(|_| drawn) else {
             return Err(Error::unsupported(
                 "save",
                 "ciphertexts as they were encrypted, in their order",
@@ -140,29 +251,16 @@ impl Lwe {
                 "save without a seed",
             ));
         };
-        let bodies = self.data.chunks_exact(width).flat_map(|row| &row[width - slots..]).copied();
-        let mut seed = [0; SEED];
-        seed[..32].copy_from_slice(&key);
-        seed[32..].copy_from_slice(&first.to_le_bytes());
-        Ok(Seeded { bodies: bodies.collect(), seed })
-    }
-
-    /// A file of this kind with these words, or their short form.
-    pub(crate) fn draft<'a>(&'a self, kind: Kind, seeded: Option<&'a Seeded>) -> Result<Draft<'a>> {
-        let (lo, hi) = stored_range(self.encoding, self.range);
-        let draft = Draft::new(kind, &self.params)?
-            .note("key", key_text(self.key))
-            .note("role", role_text(self.role))
-            .note("encoding", encoding_text(self.encoding))
-            .note("range", format!("[{lo},{hi}]"))
-            .note("noise", noise_text(self.noise));
-        let rows = self.len() as u64;
-        Ok(match seeded {
-            None => draft.tensor("words", &[rows, self.width() as u64], Data::Words(&self.data)),
-            Some(s) => draft
-                .tensor("bodies", &[rows, self.slots() as u64], Data::Words(&s.bodies))
-                .tensor("seed", &[SEED as u64], Data::Bytes(&s.seed)),
-        })
+        let mut bodies = reserved("save", rows.saturating_mul(slots))?;
+        for row in parts.iter().flat_map(|part| part.borrow().data.chunks_exact(width)) {
+            bodies.extend_from_slice(&row[width - slots..]);
+        }
+        let seed = [&key[..], &first.to_le_bytes()].concat();
+        Ok(draft.tensor("bodies", &[rows as u64, slots as u64], Data::Made(bodies)).tensor(
+            "seed",
+            &[SEED as u64],
+            Data::MadeBytes(seed),
+        ))
     }
 
     /// The batch that a header describes, without its words.
@@ -225,8 +323,9 @@ impl Glwe {
         let file = Reader::open(bytes, Kind::Glwe)?;
         let empty = glwe_claims(file.header(), trust)?;
         file.verify()?;
-        let outputs = outputs_of(&file.words("outputs"))?;
-        let data = reduced(&empty.params, file.words("words"))?;
+        let outputs = outputs_of(&file.words("outputs")?)?;
+        let data = file.words("words")?;
+        require_reduced(&empty.params, &data)?;
         let glwe = Glwe { outputs, data, ..empty };
         let refused = |e: Error| bad(&e.detail().wanted, &e.detail().got);
         glwe.check_metadata().map_err(refused)?;
@@ -323,9 +422,9 @@ fn noise_text(variance: f64) -> String {
     format!("{:e}", if variance <= 1.0 { variance } else { 1.0 })
 }
 
-fn reduced(params: &TfheParams, words: Vec<u64>) -> Result<Vec<u64>> {
-    if words.iter().all(|w| params.modulus.is_reduced(*w)) {
-        return Ok(words);
+fn require_reduced(params: &TfheParams, words: &[u64]) -> Result<()> {
+    match words.iter().all(|w| params.modulus.is_reduced(*w)) {
+        true => Ok(()),
+        false => Err(bad("words below the modulus", "larger ones")),
     }
-    Err(bad("words below the modulus", "larger ones"))
 }

@@ -1,9 +1,12 @@
 //! Reads whole files within a limit, and turns the operating system's refusals into errors.
 
 use super::header::{Header, LENGTH};
-use super::limits::{Limits, Most, RAISE, require_limit};
+use super::limits::{Limits, Most, require_limit, too_long};
+use super::read::PIECE;
 use super::{Trust, bad_but, foreign};
-use crate::{Error, Result};
+use crate::math::buffer::reserved;
+use crate::progress::tell;
+use crate::{Error, Progress, Result, UNWATCHED};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
@@ -62,23 +65,32 @@ pub(crate) fn read_file(
     limit: impl Into<Most>,
     check: impl FnOnce(&Header) -> Result<()>,
 ) -> Result<Zeroizing<Vec<u8>>> {
+    read_file_with(path, limit, check, UNWATCHED)
+}
+
+/// [`read_file`]; `progress` is told how far it is, and can stop it.
+///
+/// # Errors
+/// As [`read_file`], and [`Error::Interrupted`].
+pub(crate) fn read_file_with(
+    path: &Path,
+    limit: impl Into<Most>,
+    check: impl FnOnce(&Header) -> Result<()>,
+    progress: Progress,
+) -> Result<Zeroizing<Vec<u8>>> {
     let (mut file, head, total) = read_head(path)?;
     require_limit(total, limit)?;
     check(&Header::parse(&head, total)?)?;
     let length = usize::try_from(total).unwrap_or(usize::MAX);
-    let mut bytes = Zeroizing::new(Vec::new());
-    if bytes.try_reserve_exact(length).is_err() {
-        return Err(Error::memory(
-            "load",
-            format!("{total} bytes"),
-            "less memory",
-            "split the batch",
-        ));
-    }
+    // Never more than there is room for: a growing vector leaves copies behind.
+    let mut bytes = Zeroizing::new(reserved("load", length)?);
     bytes.extend(head);
-    let read = bytes.len();
-    bytes.resize(length, 0);
-    file.read_exact(&mut bytes[read..]).map_err(|e| Error::unreadable("load", path, &e))?;
+    while bytes.len() < length {
+        let at = bytes.len();
+        tell("load", progress, at, length)?;
+        bytes.resize(length.min(at + PIECE), 0);
+        file.read_exact(&mut bytes[at..]).map_err(|e| Error::unreadable("load", path, &e))?;
+    }
     Ok(bytes)
 }
 
@@ -126,7 +138,7 @@ fn read_all(path: &Path, most: Most) -> Result<Vec<u8>> {
     let (file, length) = open(path)?;
     if length > most.bytes {
         let wanted = format!("{most}, in {}", path.display());
-        return Err(bad_but(wanted, format!("{length} bytes"), RAISE).naming_file());
+        return Err(too_long(wanted, length).naming_file());
     }
     let mut bytes = vec![];
     // The limit holds for a file that grows while it is read, too.

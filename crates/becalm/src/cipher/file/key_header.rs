@@ -2,6 +2,7 @@
 
 use super::{bad_but, read_header};
 use crate::cipher::{KeyId, Purpose};
+use crate::error::in_words;
 use crate::math::random::PublicSeed;
 use crate::params::{CkksParams, NOISE_STD};
 use crate::{Error, Result};
@@ -117,7 +118,7 @@ pub(crate) fn unwritten(e: std::io::Error) -> Error {
 
 impl<T: Read> Hashed<T> {
     pub(crate) fn take(&mut self, bytes: &mut [u8]) -> Result<()> {
-        self.inner.read_exact(bytes).map_err(|e| broken(e.to_string()))?;
+        self.inner.read_exact(bytes).map_err(|e| broken(in_words(&e)))?;
         self.digest.update(bytes);
         Ok(())
     }

@@ -49,7 +49,8 @@ impl SecretKey {
         let (params, id) = secret_claims(file.header(), trust)?;
         file.verify()?;
         // The key wipes its words if they are refused.
-        let key = SecretKey { params, id, small: file.words("small"), big: file.words("big") };
+        let mut key = SecretKey { params, id, small: vec![], big: vec![] };
+        (key.small, key.big) = (file.words("small")?, file.words("big")?);
         let bits = key.small.iter().chain(&key.big).fold(0, |all, w| all | w);
         if bits > 1 {
             return Err(bad("secret words of 0 or 1", "others"));
@@ -121,7 +122,7 @@ impl EvaluationKey {
     /// [`Error::Insecure`](crate::Error::Insecure) for anything but a key that [`EvaluationKey::save`] wrote.
     pub fn from_bytes(bytes: &[u8], trust: Trust) -> Result<Self> {
         let file = Reader::open(bytes, Kind::EvaluationKey)?;
-        let words = |name: &str| Words::Owned(Arc::new(file.words(name)));
+        let words = |name: &str| Ok(Words::Owned(Arc::new(file.words(name)?)));
         evaluation_key(&file, trust, words)
     }
 
@@ -138,7 +139,7 @@ impl EvaluationKey {
             return EvaluationKey::from_bytes(&map, trust);
         }
         let file = Reader::open(&map, Kind::EvaluationKey)?;
-        let words = |name: &str| Words::Mapped(map.clone(), file.place(name));
+        let words = |name: &str| Ok(Words::Mapped(map.clone(), file.place(name)));
         evaluation_key(&file, trust, words)
     }
 
@@ -181,7 +182,7 @@ impl Shape {
 fn evaluation_key(
     file: &Reader,
     trust: Trust,
-    words: impl Fn(&str) -> Words,
+    words: impl Fn(&str) -> Result<Words>,
 ) -> Result<EvaluationKey> {
     let header = file.header();
     let params = header.params(trust)?;
@@ -197,8 +198,8 @@ fn evaluation_key(
     let key = EvaluationKey {
         id,
         seed: PublicSeed(*seed.ok_or_else(|| bad("a seed of 32 bytes", "none"))?),
-        bootstrap: words("bootstrap"),
-        key_switch: words("key_switch"),
+        bootstrap: words("bootstrap")?,
+        key_switch: words("key_switch")?,
         slot_keys: Vec::new(),
         params,
     };

@@ -5,16 +5,13 @@
 //! the length of the file pays for the number or the number is below [`FREE`].
 
 use super::{Trust, bad_but};
-use crate::Result;
+use crate::{Error, Result};
 use std::fmt;
 
 /// Bytes of memory that one byte of a file or text may take, at most. Tests measure this for every format.
 const EXPANSION: u64 = 64;
 /// The number that any file may announce, however short it is.
 const FREE: usize = 1 << 14;
-/// The remedy for a limit.
-pub(super) const RAISE: &str = "split it, or raise the limit if you trust the file (`Trust::limit` or `Limits::memory`, \
-    `limit=` in Python, `--limit` of commands that have it)";
 
 /// The memory and time that the reader of a file or text may spend. The defaults are right for files of strangers.
 ///
@@ -95,5 +92,11 @@ pub(crate) fn require_limit(total: u64, limit: impl Into<Most>) -> Result<()> {
     if total <= most.bytes {
         return Ok(());
     }
-    Err(bad_but(most.to_string(), format!("{total} bytes"), RAISE))
+    Err(too_long(most.to_string(), total))
+}
+
+/// The error of a file or text of more bytes than are wanted.
+pub(super) fn too_long(wanted: String, total: u64) -> Error {
+    let remedy = "split it, or raise the limit if you trust the file";
+    bad_but(wanted, format!("{total} bytes"), remedy).above_limit()
 }

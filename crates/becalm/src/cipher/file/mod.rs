@@ -19,8 +19,7 @@ mod secret;
 mod slot_keys;
 mod write;
 
-pub(crate) use ciphertexts::Seeded;
-pub(crate) use disk::{read_file, read_header, write_error};
+pub(crate) use disk::{read_file, read_file_with, read_header, write_error};
 pub(crate) use header::{Dtype, Header};
 pub(crate) use inspect::kind_of_head;
 pub use inspect::{Description, TensorShape, inspect, kind_of};
@@ -28,7 +27,8 @@ pub use limits::Limits;
 pub(crate) use limits::{payable, require_limit};
 pub use place::{Files, Output, Part, replace, replace_all};
 pub(crate) use read::Reader;
-pub(crate) use write::{Data, Draft};
+pub(crate) use write::Data;
+pub use write::{Draft, Sealed};
 
 use crate::Error;
 use std::fmt;
@@ -304,7 +304,7 @@ pub(crate) fn foreign(got: impl Into<String>) -> Error {
 }
 
 /// Lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     use fmt::Write;
     bytes.iter().fold(String::new(), |mut text, b| {
         // Writing to a string cannot fail.

@@ -211,7 +211,9 @@ impl Pending {
     fn new(path: &Path, private: bool) -> Result<Pending> {
         let refused = |e| write_error(path, &e);
         if path.file_name().is_none() {
-            return Err(refused(io::ErrorKind::InvalidFilename.into()));
+            let got = format!("{}, which is a folder", path.display());
+            let error = Error::io("save", "the name of a file", got, "name a file in it");
+            return Err(error.naming_file());
         }
         if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
             // The name would go to another file, and nothing of a device would be left.
@@ -525,8 +527,7 @@ mod tests {
         std::os::unix::fs::symlink("nowhere", folder.join(".becalm-0123456789abcdef.tmp")).unwrap();
         assert_eq!(names(&folder).len(), 5 + usize::from(cfg!(unix)));
         sweep(&folder);
-        let left = names(&folder);
-        assert_eq!(left.len(), 4 + usize::from(cfg!(unix)), "{left:?}");
+        assert_eq!(names(&folder).len(), 4 + usize::from(cfg!(unix)));
         assert!(living.0.exists(), "of a writer that lives");
         drop((living, held));
         sweep(&folder);

@@ -2,9 +2,14 @@
 
 use super::header::{Header, LENGTH};
 use super::{Kind, bad, foreign, hex};
-use crate::Result;
+use crate::math::buffer::reserved;
+use crate::progress::tell;
+use crate::{Progress, Result, UNWATCHED};
 use std::ops::Range;
 use zeroize::Zeroize;
+
+/// Bytes between two looks at whether the work is to stop.
+pub(super) const PIECE: usize = 1 << 20;
 
 /// A file whose header was checked; its checksum is [`Reader::verify`]'s matter.
 pub(crate) struct Reader<'a> {
@@ -46,8 +51,17 @@ impl<'a> Reader<'a> {
 
     /// Refuses a file of which any bit has changed since it was written.
     pub(crate) fn verify(&self) -> Result<()> {
+        self.verify_with(UNWATCHED)
+    }
+
+    /// [`Reader::verify`]; `progress` is told how far it is, and can stop it.
+    pub(crate) fn verify_with(&self, progress: Progress) -> Result<()> {
         let mut hasher = self.header.hasher()?;
-        let sum = hex(hasher.update(self.data).finalize().as_bytes());
+        for (i, piece) in self.data.chunks(PIECE).enumerate() {
+            tell("load", progress, i * PIECE, self.data.len())?;
+            hasher.update(piece);
+        }
+        let sum = hex(hasher.finalize().as_bytes());
         hasher.zeroize();
         let claimed = self.header.checksum()?;
         if sum == claimed {
@@ -63,9 +77,14 @@ impl<'a> Reader<'a> {
     }
 
     /// Words of a tensor.
-    pub(crate) fn words(&self, name: &str) -> Vec<u64> {
-        let (words, _) = self.bytes(name).as_chunks::<8>();
-        words.iter().map(|w| u64::from_le_bytes(*w)).collect()
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory) where they do not fit.
+    pub(crate) fn words(&self, name: &str) -> Result<Vec<u64>> {
+        let (bytes, _) = self.bytes(name).as_chunks::<8>();
+        let mut words = reserved("load", bytes.len())?;
+        words.extend(bytes.iter().map(|w| u64::from_le_bytes(*w)));
+        Ok(words)
     }
 
     /// Bytes of a tensor, counted from the beginning of the file.

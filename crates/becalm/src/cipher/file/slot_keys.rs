@@ -48,7 +48,7 @@ impl SlotKey {
         file.verify()?;
         let seed = file.bytes("seed").first_chunk::<32>();
         let seed = PublicSeed(*seed.ok_or_else(|| bad("a seed of 32 bytes", "none"))?);
-        let words = file.words("words");
+        let words = file.words("words")?;
         if !words.iter().all(|w| empty.params.modulus.is_reduced(*w)) {
             return Err(bad("elements of the modulus of the set", "other words"));
         }

@@ -149,3 +149,40 @@ fn claims_are_checked_against_the_set() {
     // All of it but what doubles lose of the message.
     assert!(modest.error() > 0.99 * x.error(), "the error of a fresh encryption at the least");
 }
+
+/// Residues that are not reduced are damage of the file that they stand in, which is named for what it is.
+#[test]
+fn residues_that_are_not_reduced_are_damage_of_their_own_kind() {
+    let context = toy("ckks_toy_12");
+    let secret = context.secret_key().unwrap();
+    let x = context.encrypt(&[Complex::from(0.5)], 2, &secret).unwrap();
+    let key = context.public_key(&secret).unwrap();
+    let ones = |level| [0, 1].map(|_| vec![255; context.part_bytes(level)]);
+    let (a, b) = (ones(2), ones(context.params().levels));
+    let forged = [
+        context.ciphertext_draft(&x, None, &a).unwrap().to_bytes().unwrap(),
+        context.public_draft(&key, &b).unwrap().to_bytes().unwrap(),
+    ];
+    let refused = [
+        context.ciphertext_from_bytes(&forged[0], Trust::default()).err(),
+        context.public_key_from_bytes(&forged[1], Trust::default()).err(),
+    ];
+    for (error, kind) in refused.into_iter().zip(["a ciphertext of CKKS", "a public key of CKKS"]) {
+        let error = error.expect("it is not reduced");
+        assert_eq!(error.kind(), "bad_file");
+        assert!(error.to_string().contains(&format!("wanted {kind}, whole")), "{error}");
+        assert!(!error.to_string().contains("evaluation keys"), "{error}");
+    }
+}
+
+/// A file that ends early is refused in plain words.
+#[test]
+fn keys_that_end_early_say_so() {
+    let context = toy("ckks_toy_12");
+    for length in [0, 7, 19] {
+        let cut = &b"becalm ckks 0003\x40\0\0\0"[..length];
+        let error = context.read_keys(cut).err().expect("it ends");
+        let said = error.to_string();
+        assert!(said.contains("the end of the file") && !said.contains("buffer"), "{said}");
+    }
+}

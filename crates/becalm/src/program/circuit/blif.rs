@@ -3,7 +3,7 @@
 //! names are ports of one bit. Source: Berkeley Logic Interchange Format, 1992.
 
 use super::weights::MAX_INPUTS;
-use super::{Circuit, FORMATS, Port, Wire, looped, quoted, refused, refused_with};
+use super::{Circuit, FORMATS, Port, Wire, looped, other, quoted, refused, refused_with};
 use crate::{Error, Result};
 use std::collections::{HashMap, HashSet};
 
@@ -30,6 +30,13 @@ struct Model<'a> {
     inputs: Vec<Name<'a>>,
     outputs: Vec<Name<'a>>,
     tables: HashMap<&'a str, Table<'a>>,
+}
+
+impl Model<'_> {
+    /// Whether no line has said anything of it: the text may be any file, with secrets in it.
+    fn is_empty(&self) -> bool {
+        self.inputs.is_empty() && self.outputs.is_empty() && self.tables.is_empty()
+    }
 }
 
 pub(super) fn parse(text: &str) -> Result<Circuit> {
@@ -80,8 +87,7 @@ pub(super) fn parse_mapped(text: &str) -> Result<(Circuit, Tables)> {
 
 fn read(text: &str) -> Result<Model<'_>> {
     let mut model = Model::default();
-    let (mut begun, mut ended) = (false, false);
-    let mut current: Option<&str> = None;
+    let (mut begun, mut ended, mut current) = (false, false, None::<&str>);
     // A backslash at the end continues a line; only lists of names are that long.
     let mut list = "";
     // The names of a table, and the line that they begin in.
@@ -126,6 +132,7 @@ fn read(text: &str) -> Result<Model<'_>> {
                     current = Some(name);
                 }
             }
+            _ if !begun && model.is_empty() => return Err(other(at, "a line of BLIF")),
             _ if key.starts_with('.') => return Err(foreign(at, key, line)),
             _ => {
                 let table = current.and_then(|name| model.tables.get_mut(name));

@@ -1,7 +1,9 @@
 //! Bristol Fashion: counts of gates and wires, widths of inputs and outputs, then one gate a line; the outputs are the last
 //! wires. Source: <https://nigelsmart.github.io/MPC-Circuits/>. Bit 0 of a port is its first wire.
+//!
+//! Errors quote gates, and nothing of the lines before them: a text without a head may be any file, with secrets in it.
 
-use super::{Circuit, FORMATS, Port, Wire, quoted, refused, refused_with};
+use super::{Circuit, FORMATS, Port, Wire, other, quoted, refused, refused_with};
 use crate::cipher::file::payable;
 use crate::{Error, Result};
 
@@ -23,9 +25,14 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().map(|(i, l)| (i + 1, l.trim())).filter(|(_, l)| !l.is_empty())
 }
 
-fn numbers(line: usize, text: &str) -> Result<Vec<usize>> {
-    let number = |w: &str| w.parse().map_err(|_| refused(line, "whole numbers, 0 or more", text));
-    text.split_whitespace().map(number).collect()
+/// Whole numbers; none where there is something else.
+fn numbers(text: &str) -> Option<Vec<usize>> {
+    text.split_whitespace().map(|word| word.parse().ok()).collect()
+}
+
+/// The numbers of a line of the head.
+fn counts(line: usize, text: &str) -> Result<Vec<usize>> {
+    numbers(text).ok_or_else(|| other(line, "whole numbers, 0 or more"))
 }
 
 /// A line of a count and that number of widths, none above `most`.
@@ -33,23 +40,23 @@ fn widths(line: Option<(usize, &str)>, what: &str, end: usize, most: usize) -> R
     let wanted = format!("a number of {what} and their widths, 1 or more");
     let (at, text) =
         line.ok_or_else(|| refused_with(end, &*wanted, "the end of the file", FORMATS))?;
-    let all = numbers(at, text)?;
+    let all = counts(at, text)?;
     match all.split_first() {
         Some((count, widths))
             if *count == widths.len() && widths.iter().all(|w| (1..=most).contains(w)) =>
         {
             Ok(widths.to_vec())
         }
-        Some((_, widths)) if widths.iter().any(|w| *w > most) => Err(unpaid(at, most, text)),
-        _ => Err(refused(at, wanted, text)),
+        Some((_, widths)) if widths.iter().any(|w| *w > most) => Err(unpaid(at, most)),
+        _ => Err(other(at, wanted)),
     }
 }
 
 /// More wires than a file of this length may announce.
-fn unpaid(at: usize, most: usize, line: &str) -> Error {
+fn unpaid(at: usize, most: usize) -> Error {
     let wanted = format!("at most {most} wires in a file as short as this,");
     let remedy = "check that the file is whole, and declare only wires that gates read or write";
-    refused_with(at, wanted, quoted(line), remedy)
+    refused_with(at, wanted, "more", remedy)
 }
 
 /// The counts of gates and wires, and the widths of inputs and outputs.
@@ -63,30 +70,31 @@ struct Head {
 /// Reads the three lines of the head, and refuses numbers that the length of the text does not allow.
 fn head<'a>(
     text: &str,
-    (at, counts): (usize, &str),
+    (at, first): (usize, &str),
     lines: &mut impl Iterator<Item = (usize, &'a str)>,
 ) -> Result<Head> {
     let (end, most) = (text.lines().count().max(1), payable(text.len()));
-    let &[gates, total] = &numbers(at, counts)?[..] else {
-        return Err(refused(at, "a number of gates and a number of wires", counts));
+    let &[gates, total] = &counts(at, first)?[..] else {
+        return Err(other(at, "a number of gates and a number of wires"));
     };
     let inputs = widths(lines.next(), "inputs", end, most)?;
     let line = lines.next();
     let outputs = widths(line, "outputs", end, most)?;
-    if let ([], Some((at, text))) = (&outputs[..], line) {
-        return Err(refused(at, "one output or more", text));
+    if let ([], Some((at, _))) = (&outputs[..], line) {
+        return Err(refused_with(at, "one output or more", "none", FORMATS));
     }
     let (width_in, width_out) = (inputs.iter().sum::<usize>(), outputs.iter().sum::<usize>());
     if total > most {
-        return Err(unpaid(at, most, counts));
+        return Err(unpaid(at, most));
     }
     if width_in > total || width_out > total {
-        return Err(refused(at, "enough wires for inputs and outputs", counts));
+        let got = format!("{total} wires");
+        return Err(refused_with(at, "enough wires for inputs and outputs", got, FORMATS));
     }
     if gates > text.len() / GATE + 1 {
         let wanted = format!("gates that fit a file of {} bytes", text.len());
         let remedy = "check that the file is whole: each gate has its own line";
-        return Err(refused_with(at, wanted, quoted(counts), remedy));
+        return Err(refused_with(at, wanted, format!("{gates} gates"), remedy));
     }
     Ok(Head { gates, total, inputs, outputs })
 }
@@ -131,7 +139,7 @@ pub(super) fn parse(text: &str) -> Result<Circuit> {
 fn gate(circuit: &mut Circuit, wires: &mut [Option<Wire>], at: usize, line: &str) -> Result<()> {
     let (counts, kind) =
         line.rsplit_once(char::is_whitespace).ok_or_else(|| refused(at, "a gate", line))?;
-    let counts = numbers(at, counts)?;
+    let counts = numbers(counts).ok_or_else(|| refused(at, "whole numbers, 0 or more", line))?;
     let known = |w: &usize| {
         let wire = wires.get(*w).copied().flatten();
         wire.ok_or_else(|| {
@@ -168,7 +176,9 @@ fn no_gate(at: usize, kind: &str, line: &str) -> Error {
             let names: Vec<&str> = GATES.iter().map(|(name, _)| *name).collect();
             let wanted = format!("one of the gates {}", names.join(", "));
             let remedy = "write other gates with these: a OR b is INV of AND of INV a and INV b";
-            refused_with(at, wanted, quoted(kind), remedy)
+            let word = kind.len() <= 16 && kind.bytes().all(|b| b.is_ascii_alphanumeric());
+            let got = if word { quoted(kind) } else { "another word".into() };
+            refused_with(at, wanted, got, remedy)
         }
     }
 }

@@ -294,6 +294,11 @@ fn refused(line: usize, wanted: impl Into<String>, got: &str) -> Error {
     refused_with(line, wanted, quoted(got), FORMATS)
 }
 
+/// [`refused`] of a line that may belong to any file, which nobody may read: not quoted.
+fn other(line: usize, wanted: impl Into<String>) -> Error {
+    refused_with(line, wanted, "another line", FORMATS)
+}
+
 /// [`refused`] with its own words for the input, and another remedy.
 fn refused_with(
     line: usize,

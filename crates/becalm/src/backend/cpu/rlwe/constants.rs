@@ -7,6 +7,7 @@ use crate::cipher::CkksKeys;
 use crate::ckks::{Chain, Context};
 use crate::math::buffer::or_refused;
 use crate::program::rlwe::{CkksProgram, Constants, MapSpec};
+use crate::words::megabytes;
 use crate::{Error, Progress, Result};
 use std::sync::Arc;
 
@@ -38,10 +39,9 @@ impl MemoryBudget {
             return Ok(MemoryBudget { matrices: usize::MAX, keys: usize::MAX });
         }
         let Some(spare) = bytes.checked_sub(least) else {
-            let gigabytes =
-                |bytes: usize| format!("{:.2} GB for keys and matrices", bytes as f64 / 1e9);
+            let room = |bytes: usize| format!("{} for keys and matrices", megabytes(bytes));
             let remedy = "allow more memory, or make keys of fewer baby steps or for more stages";
-            return Err(Error::memory("bootstrap", gigabytes(least), gigabytes(bytes), remedy));
+            return Err(Error::memory("bootstrap", room(least), room(bytes), remedy));
         };
         let matrices = spare.min(all);
         Ok(MemoryBudget { matrices, keys: spare - matrices })
