@@ -359,6 +359,49 @@ def test_counters_are_recognised(monkeypatch):
     assert _cost(ones, "bootstraps")[0] <= 16 and ones(0xF0F1) == 9
 
 
+def _cut(x):
+    total = x[0]
+    for i in range(1, len(x)):
+        total = (total + x[i])[: (i + 1).bit_length()]
+    return total
+
+
+@pytest.mark.parametrize(
+    ("count", "most"),
+    [
+        (sum, 8),
+        (_cut, 8),
+        (becalm.circuit.Bits.count_ones, 8),
+        (lambda x: x[:16].count_ones() + sum(x[16:]), 8),
+        (lambda x: sum(x) > 15, 8),
+        (lambda x: x.count_ones() > 15, 8),
+        (lambda x: (~x).count_ones(), 8),
+        (lambda x: sum(x) == 7, 12),
+    ],
+)
+def test_counts_cost_the_same_in_every_form(count, most, monkeypatch):
+    monkeypatch.setenv("BECALM_ABC", "")
+    # A count of booleans, `boolean.sum`, takes 12.
+    circuit = becalm.circuit.trace(count, 31)
+    assert _cost(circuit, "bootstraps")[0] <= most
+
+
+def test_sums_are_as_wide_as_they_must_be(rng):
+    def widths(x, y):
+        ones = x.count_ones()
+        return sum(x), ones, x + 1 + 1 + 1, x * y[0], (x >> 4) + y[:2], x[:3] + x[:3][:2], ones << 1
+
+    circuit = becalm.circuit.trace(widths, 8, 4)
+    assert [width for _, width in circuit.outputs] == [4, 4, 9, 8, 5, 4, 5]
+    for a, b in rng.integers([256, 16], size=(20, 2)).tolist():
+        ones = a.bit_count()
+        small = a & 7
+        wanted = (ones, ones, a + 3, a * (b & 1), (a >> 4) + (b & 3), small + (small & 3), 2 * ones)
+        assert circuit(a, b) == wanted
+    if hasattr(np, "bitwise_count"):
+        assert becalm.circuit.trace(lambda x: np.bitwise_count(x), 64)(2**64 - 1) == 64
+
+
 ROOT = Path(__file__).parent.parent
 
 

@@ -36,10 +36,11 @@ _AND, _OR, _XOR = "11 1", "1- 1\n-1 1", "01 1\n10 1"
 class Bits:
     """A number without sign while a function is traced: its bits, least significant first.
 
-    `&`, `|`, `^` and `~` work bit by bit; `+` and `*` give as many bits as the result can have,
-    `-` is modulo 2^width; comparisons give one bit; shifts are by clear numbers; `x[i]` and
-    `x[i:j]` choose bits. Operands may be clear integers. There is no branching on a bit: use
-    `becalm.circuit.select`. A number has at most 2^20 bits.
+    `&`, `|`, `^` and `~` work bit by bit; `+` and `*` give as many bits as the largest result has,
+    so that a sum of 64 bits has 7; `-` is modulo 2^width; comparisons give one bit; shifts are by
+    clear numbers; `x[i]` and `x[i:j]` choose bits, `x.count_ones()` counts those that are 1.
+    Operands may be clear integers. There is no branching on a bit: use `becalm.circuit.select`. A
+    number has at most 2^20 bits.
 
     Examples
     --------
@@ -47,11 +48,14 @@ class Bits:
     (1, 2, 1)
     """
 
-    __slots__ = ("_gates", "_names")
+    __slots__ = ("_gates", "_most", "_names")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, gates: Gates, names: list[str]) -> None:
+    def __init__(self, gates: Gates, names: list[str], most: int | None = None) -> None:
+        """`most`: the greatest value, where that is less than the bits allow."""
         self._gates, self._names = gates, names
+        whole = (1 << len(names)) - 1
+        self._most = whole if most is None else min(most, whole)
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         remedy = "use operators, and becalm.circuit.select where numpy has `where`"
@@ -86,10 +90,31 @@ class Bits:
             raise BadIndex("trace", f"a place below {len(self)}", str(at), remedy) from None
         if not names:
             raise BadInput("trace", "some bits", "none", f"choose from the {len(self)} there are")
-        return Bits(self._gates, names)
+        lowest = isinstance(at, slice) and not at.start and at.step in (None, 1)
+        return Bits(self._gates, names, self._most if lowest else None)
+
+    def count_ones(self) -> Bits:
+        """How many of the bits are 1; the same as `numpy.bitwise_count`.
+
+        Returns
+        -------
+        Bits
+            The number.
+
+        Examples
+        --------
+        >>> becalm.circuit.trace(lambda a: a.count_ones(), 8)(0b1011)
+        3
+        """
+        parts = [self[i] for i in range(len(self))]
+        while len(parts) > 1:
+            pairs = zip(parts[::2], parts[1::2], strict=False)
+            parts = [a + b for a, b in pairs] + parts[len(parts) & ~1 :]
+        return parts[0]
 
     def __and__(self, other: Bits | int) -> Bits:
-        return self._each(_AND, other)
+        both = self._each(_AND, other)
+        return Bits(self._gates, both._names, min(self._most, self._of(other)._most))
 
     def __or__(self, other: Bits | int) -> Bits:
         return self._each(_OR, other)
@@ -105,14 +130,15 @@ class Bits:
     def __lshift__(self, by: int) -> Bits:
         zeros = number("trace", by)
         require_width(len(self) + zeros)
-        return Bits(self._gates, ["$zero"] * zeros + self._names)
+        return Bits(self._gates, ["$zero"] * zeros + self._names, self._most << zeros)
 
     def __rshift__(self, by: int) -> Bits:
-        return Bits(self._gates, self._names[min(number("trace", by), len(self)) :] or ["$zero"])
+        places = min(number("trace", by), len(self))
+        return Bits(self._gates, self._names[places:] or ["$zero"], self._most >> places)
 
     def __add__(self, other: Bits | int) -> Bits:
-        a, b = self._pair(other)
-        return Bits(self._gates, self._sum(a, b, "$zero"))
+        (a, b), most = self._pair(other), self._most + self._of(other)._most
+        return Bits(self._gates, self._sum(a, b, "$zero")[: max(most.bit_length(), 1)], most)
 
     __radd__ = __add__
 
@@ -125,14 +151,16 @@ class Bits:
 
     def __mul__(self, other: Bits | int) -> Bits:
         b = self._of(other)
-        width, total = len(self) + len(b), self & Bits(self._gates, [b._names[0]] * len(self))
+        most = self._most * b._most
+        width = max(most.bit_length(), 1)
+        total = self & Bits(self._gates, [b._names[0]] * len(self))
         for i, bit in enumerate(b._names[1:], 1):
             row = self & Bits(self._gates, [bit] * len(self))
             # Below i nothing is added any more.
             high = total[i:] + row if len(total) > i else row
             low = total._names[:i] + ["$zero"] * (i - len(total))
             total = Bits(self._gates, (low + high._names)[:width])
-        return Bits(self._gates, (total._names + ["$zero"] * width)[:width])
+        return Bits(self._gates, (total._names + ["$zero"] * width)[:width], most)
 
     __rmul__ = __mul__
 
@@ -186,7 +214,8 @@ class Bits:
         value = number("trace", other)
         width = max(value.bit_length(), 1)
         require_width(width)
-        return Bits(self._gates, ["$one" if value >> i & 1 else "$zero" for i in range(width)])
+        names = ["$one" if value >> i & 1 else "$zero" for i in range(width)]
+        return Bits(self._gates, names, value)
 
     def _pair(self, other: Bits | int) -> tuple[list[str], list[str]]:
         b = self._of(other)._names
@@ -235,6 +264,9 @@ _UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.minimum: _chosen(operator.lt),
     np.maximum: _chosen(operator.gt),
 }
+# numpy has it from 2.0 on.
+if hasattr(np, "bitwise_count"):
+    _UFUNCS[np.bitwise_count] = Bits.count_ones
 
 
 def join(*parts: Bits) -> Bits:
@@ -290,7 +322,8 @@ def select(bit: Bits, yes: Bits | int, no: Bits | int) -> Bits:
         raise BadInput("select", "one traced bit", repr(bit), "use it inside a traced function")
     a, b = bit._of(yes)._pair(no)
     first, second = Bits(bit._gates, a), Bits(bit._gates, b)
-    return second ^ ((first ^ second) & Bits(bit._gates, bit._names * len(a)))
+    chosen = second ^ ((first ^ second) & Bits(bit._gates, bit._names * len(a)))
+    return Bits(bit._gates, chosen._names, max(bit._of(yes)._most, bit._of(no)._most))
 
 
 def number(op: str, value: Any) -> int:

@@ -168,6 +168,11 @@ impl Budget {
     }
 }
 
+/// What is said of a circuit that ABC does not get.
+pub(super) fn unused() -> Rewriting {
+    Rewriting { tool: command(), wrong: 0, remark: None }
+}
+
 /// The circuit as ABC rewrites it, and a remark for the user.
 pub(super) fn rewritten(
     circuit: &Circuit,

@@ -57,7 +57,7 @@ impl<'a> Choice<'a> {
 
     /// Sets the arrival of a digit: it comes after the bits of its sum.
     pub fn add_up(&mut self, node: usize) {
-        if let Node::Digit(sum, _) = self.circuit.nodes[node] {
+        if let Node::Digit(sum, _) | Node::Upper(sum, _) = self.circuit.nodes[node] {
             let terms = self.circuit.sums[sum as usize].terms.iter();
             self.arrival[node] = 1 + terms.map(|t| self.arrival[t.0]).max().unwrap_or(0);
         }

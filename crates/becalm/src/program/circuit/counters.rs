@@ -1,42 +1,69 @@
-//! Counters: bits that are added one after another by half adders are added as many at once as a rotation takes instead.
+//! Counters: bits that adders add one after another are added as many at once as a rotation takes instead.
 //!
-//! A half adder is a ⊕ b beside a·b, and a + b = (a ⊕ b) + 2·a·b. Where nothing but the next half adder reads what one gives,
-//! the two are one sum; so a connected set of them is Σ 2^i·inputs = Σ 2^j·outputs, and if no two outputs have one weight,
-//! these are the digits of the sum, however they are computed. A carry that is missing has a weight above them all.
+//! An adder says Σ operands = sum + 2·carry. Where nothing but the next adder reads what one gives, the two are one sum; so a
+//! connected set of them is Σ 2^i·inputs = Σ 2^j·outputs, and if no two outputs have one weight, these are the digits of the
+//! sum, however they are computed. A carry that is missing has a weight above them all, or is 0 because all bits that it comes
+//! from add up to less. A negation between two adders turns one round: the negations of its operands and a constant add up to
+//! the negations of its results.
 
+use super::adders::Found;
+use super::columns::{Columns, Plan};
+use super::nets::{Member, Mode, Net};
 use super::restructure::{moved, ports};
 use super::weights::Room;
-use super::{Circuit, Node, Sum, Wire};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use super::{Circuit, Node, Wire};
+use std::collections::{BTreeMap, HashMap};
 
-/// Bits of one weight that a counter has more than; others are left as they are.
+/// Bits of one weight that a counter has more than, and the fewest adders; others are left as they are.
 const FEWEST: usize = 3;
 
-/// a + b = sum + 2·carry, all of them nodes.
-struct HalfAdder {
-    operands: [usize; 2],
-    sum: usize,
-    carry: Option<usize>,
-}
+/// The modes one after another, each for what those before it leave: a sum of sums whose lower digits nothing reads is one
+/// counter, and the sums that a comparison reads are two.
+const MODES: [[Mode; 3]; 2] = {
+    let whole = Mode { carries: false, shared: false };
+    let (carries, shared) = (Mode { carries: true, ..whole }, Mode { shared: true, ..whole });
+    [[carries, whole, shared], [whole, carries, shared]]
+};
 
-/// A set of half adders: its addends and its outputs, by exponents.
+/// A set of adders: its addends, each once a column, and its outputs, by exponents.
 #[derive(Default)]
 struct Counter {
-    inputs: Vec<(i64, usize)>,
-    outputs: BTreeMap<i64, usize>,
+    inputs: Vec<(i64, Wire)>,
+    outputs: BTreeMap<i64, Wire>,
+    /// How many there are.
+    adders: usize,
 }
 
 impl Circuit {
-    /// The circuit with its counters as trees; `None` if it has none.
-    pub(super) fn counted(&self, room: Room) -> Option<Circuit> {
-        let adders = self.half_adders();
-        let found = self.counters(&adders);
-        if found.is_empty() {
+    /// The circuit with its counters, found and added up in several ways; none if it has no counters.
+    pub(super) fn counted(&self, room: Room) -> Vec<Circuit> {
+        let readers = self.readers();
+        let adders = self.adders(&readers);
+        let mut circuits: Vec<Circuit> = vec![];
+        for found in MODES.map(|modes| self.counters(&readers, &adders, modes, room)) {
+            let ready: Vec<&Counter> = found.iter().filter(|c| c.is_ready()).collect();
+            let all: Vec<&Counter> = found.iter().collect();
+            for plan in [Plan::Values, Plan::Bits] {
+                let with = |list: &[&Counter]| self.with(list, room, plan);
+                let same = |a: &Circuit, b: &Circuit| a.nodes == b.nodes && a.sums == b.sums;
+                if let Some(circuit) = with(&all).or_else(|| with(&ready))
+                    && !circuits.iter().any(|known| same(known, &circuit))
+                {
+                    circuits.push(circuit);
+                }
+            }
+        }
+        circuits
+    }
+
+    /// The circuit with these counters; `None` if there are none, or if a summand depends on its sum.
+    fn with(&self, counters: &[&Counter], room: Room, plan: Plan) -> Option<Circuit> {
+        if counters.is_empty() {
             return None;
         }
         let mut of = HashMap::new();
-        for (i, counter) in found.iter().enumerate() {
-            of.extend(counter.outputs.values().map(|node| (*node, i)));
+        for (i, counter) in counters.iter().enumerate() {
+            of.extend(counter.outputs.values().map(|wire| (wire.node(), i)));
         }
         let mut to = Circuit::empty();
         let (mut at, mut done) =
@@ -52,14 +79,13 @@ impl Circuit {
             if done[node] {
                 continue;
             }
-            let counter = of.get(&node).map(|i| &found[*i]);
+            let counter = of.get(&node).map(|i| counters[*i]);
             let needs: Vec<usize> = match (counter, self.nodes[node]) {
-                (Some(counter), _) => counter.inputs.iter().map(|i| i.1).collect(),
+                (Some(counter), _) => counter.inputs.iter().map(|i| i.1.node()).collect(),
                 (None, Node::And(a, b) | Node::Xor(a, b)) => vec![a.node(), b.node()],
                 _ => vec![],
             };
             if !ready {
-                // A summand may not depend on the sum.
                 if std::mem::replace(&mut open[node], true) {
                     return None;
                 }
@@ -70,8 +96,8 @@ impl Circuit {
             done[node] = true;
             match (counter, self.nodes[node]) {
                 (Some(counter), _) => {
-                    counter.build(&mut to, &mut at, room);
-                    counter.outputs.values().for_each(|o| done[*o] = true);
+                    counter.build(&mut to, &mut at, room, plan);
+                    counter.outputs.values().for_each(|o| done[o.node()] = true);
                 }
                 (None, Node::And(a, b)) => at[node] = to.and(moved(&at, a), moved(&at, b)),
                 (None, Node::Xor(a, b)) => at[node] = to.xor(moved(&at, a), moved(&at, b)),
@@ -82,186 +108,219 @@ impl Circuit {
         Some(to)
     }
 
-    /// Every XOR, with the AND of the same nodes if there is one.
-    fn half_adders(&self) -> Vec<HalfAdder> {
-        let mut carries = HashMap::new();
-        for (i, node) in self.nodes.iter().enumerate() {
-            if let Node::And(a, b) = node
-                && !a.negated()
-                && !b.negated()
-            {
-                carries.insert((a.node(), b.node()), i);
-            }
-        }
-        let adder = |(sum, node): (usize, &Node)| match node {
-            Node::Xor(a, b) => {
-                let carry = carries.get(&(a.node(), b.node())).copied();
-                Some(HalfAdder { operands: [a.node(), b.node()], sum, carry })
-            }
-            _ => None,
-        };
-        self.nodes.iter().enumerate().filter_map(adder).collect()
-    }
-
-    /// Connected half adders whose outputs are the digits of the sum of their inputs.
-    fn counters(&self, adders: &[HalfAdder]) -> Vec<Counter> {
-        let readers = self.readers();
-        // The adder that alone reads a node.
-        let mut reader: HashMap<usize, usize> = HashMap::new();
-        for (i, adder) in adders.iter().enumerate() {
-            let own = 1 + u32::from(adder.carry.is_some());
-            let alone = adder.operands.iter().filter(|o| readers[**o] == own);
-            reader.extend(alone.map(|o| (*o, i)));
-        }
-        let giver: HashMap<usize, (usize, i64)> = adders
-            .iter()
-            .enumerate()
-            .flat_map(|(i, a)| [Some((a.sum, (i, 0))), a.carry.map(|c| (c, (i, 1)))])
-            .flatten()
-            .collect();
-        let mut exponent: Vec<Option<i64>> = vec![None; adders.len()];
-        let mut found = vec![];
-        for first in 0..adders.len() {
-            if exponent[first].is_some() {
-                continue;
-            }
-            let (mut members, mut todo, mut good) = (vec![], vec![(first, 0)], true);
-            while let Some((i, e)) = todo.pop() {
-                if let Some(known) = exponent[i] {
-                    good &= known == e;
+    /// Connected adders whose outputs are the digits of the sum of their inputs.
+    fn counters(
+        &self,
+        readers: &[u32],
+        adders: &Found,
+        modes: [Mode; 3],
+        room: Room,
+    ) -> Vec<Counter> {
+        // The results of the adders of counters.
+        let mut taken = vec![false; self.nodes.len()];
+        let mut counters = vec![];
+        for mode in modes {
+            let net = Net::new(self, readers, adders, &taken, mode);
+            let (mut seen, mut left) = (vec![false; net.adders.len()], false);
+            for first in 0..net.adders.len() {
+                if seen[first] {
                     continue;
                 }
-                exponent[i] = Some(e);
-                members.push(i);
-                let adder = &adders[i];
-                let below = adder.operands.iter().filter(|o| reader.get(*o) == Some(&i));
-                todo.extend(below.filter_map(|o| giver.get(o)).map(|(g, up)| (*g, e - up)));
-                todo.extend(reader.get(&adder.sum).map(|r| (*r, e)));
-                let carry = adder.carry.and_then(|c| reader.get(&c));
-                todo.extend(carry.map(|r| (*r, e + 1)));
+                let (set, good) = net.connected(first, &mut seen);
+                if set.len() < FEWEST {
+                    continue;
+                }
+                match if good { net.counter(&set) } else { None } {
+                    Some(counter) if counter.pays(self, room) => {
+                        let results = set.iter().flat_map(|m| net.adders[m.0].results());
+                        results.for_each(|(_, w)| taken[w.node()] = true);
+                        counters.push(counter);
+                    }
+                    Some(_) => {}
+                    None => left = true,
+                }
             }
-            if good && members.len() >= FEWEST {
-                let one = |i: &usize| (&adders[*i], exponent[*i].unwrap_or(0), *i);
-                let set: Vec<_> = members.iter().map(one).collect();
-                found.extend(Counter::of(&set, &reader, &giver));
+            if !left && mode.carries {
+                break;
             }
         }
-        found
+        counters
     }
+}
+
+impl Net<'_> {
+    fn counter(&self, set: &[Member]) -> Option<Counter> {
+        let mut inputs: BTreeMap<i64, Vec<Wire>> = BTreeMap::new();
+        let mut outputs: BTreeMap<i64, Vec<Option<Wire>>> = BTreeMap::new();
+        let mut constants: BTreeMap<i64, i64> = BTreeMap::new();
+        for (i, e, turned) in set {
+            let (adder, e) = (&self.adders[*i], *e);
+            let turn = |w: Wire| if *turned { w.not() } else { w };
+            let outside = adder.operands.iter().filter(|w| !self.takes(*i, **w));
+            inputs.entry(e).or_default().extend(outside.map(|w| turn(*w)));
+            if *turned {
+                let all = if adder.fits { 1 } else { 3 };
+                *constants.entry(e).or_default() += all - adder.operands.len() as i64;
+            }
+            for (up, wire) in adder.results() {
+                if !matches!(self.taker.get(&wire.node()), Some(Some(_))) {
+                    outputs.entry(e + up).or_default().push(Some(turn(wire)));
+                }
+            }
+            if adder.sum.is_none() {
+                outputs.entry(e).or_default().push(None);
+            }
+        }
+        let (top, last) = outputs.last_key_value()?;
+        let (top, dropped) = (*top, last.len() > 1);
+        if dropped {
+            let last = self.parity(last)?;
+            outputs.insert(top, vec![Some(last)]);
+        }
+        if outputs.values().any(|list| list.len() > 1) {
+            return None;
+        }
+        let end = dropped.then_some(top);
+        let mut inputs = summands(inputs, constants, end)?;
+        let mut outputs: BTreeMap<i64, Wire> =
+            outputs.into_iter().filter_map(|(e, list)| Some((e, list[0]?))).collect();
+        // y + 1 = ¬y + 2·y: where 2·y is added to a sum whose digit y is.
+        for (e, wire) in &mut outputs {
+            if let Some(at) = inputs.iter().position(|i| *i == (e + 1, *wire)) {
+                inputs[at] = (*e, Wire::ONE);
+                *wire = wire.not();
+            }
+        }
+        let mut columns: BTreeMap<i64, Vec<Wire>> = BTreeMap::new();
+        inputs.iter().for_each(|(e, wire)| columns.entry(*e).or_default().push(*wire));
+        let inputs = summands(columns, BTreeMap::new(), end)?;
+        Some(Counter { inputs, outputs, adders: set.len() })
+    }
+
+    /// The node that is the parity of all of these, by XORs that are no adder's.
+    fn parity(&self, of: &[Option<Wire>]) -> Option<Wire> {
+        let mut open: HashMap<usize, Wire> = HashMap::new();
+        let mut todo = vec![];
+        for wire in of {
+            open.insert((*wire)?.node(), (*wire)?);
+            todo.push((*wire)?.node());
+        }
+        while let Some(node) = todo.pop() {
+            for xor in self.parities.get(&node).into_iter().flatten() {
+                let Node::Xor(a, b) = self.circuit.nodes[*xor] else { continue };
+                let both = [a, b].map(|w| open.get(&w.node()).copied());
+                let alone = |w: Wire| self.mode.shared || self.readers[w.node()] == 1;
+                if let [Some(x), Some(y)] = both
+                    && alone(x)
+                    && alone(y)
+                {
+                    open.remove(&x.node());
+                    open.remove(&y.node());
+                    let flip = x.negated() != y.negated();
+                    let sum = if flip { Wire::new(*xor).not() } else { Wire::new(*xor) };
+                    open.insert(*xor, sum);
+                    todo.push(*xor);
+                }
+            }
+        }
+        if open.len() == 1 { open.into_values().next() } else { None }
+    }
+}
+
+/// The addends and the constant by their exponents: of an addend that occurs several times at most one is left for each. From
+/// the exponent after `top` on nothing counts, if there is one. `None` for a sum below 0.
+fn summands(
+    mut columns: BTreeMap<i64, Vec<Wire>>,
+    mut constants: BTreeMap<i64, i64>,
+    top: Option<i64>,
+) -> Option<Vec<(i64, Wire)>> {
+    let first = |e: Option<&i64>| e.copied().unwrap_or(i64::MAX);
+    let (mut found, mut carry) = (vec![], 0i64);
+    let mut e = first(columns.keys().next()).min(first(constants.keys().next()));
+    while top.is_none_or(|top| e <= top) {
+        let (column, constant) = (columns.remove(&e), constants.remove(&e));
+        if columns.is_empty() && constants.is_empty() && column.is_none() && constant.is_none() {
+            match carry {
+                0 => break,
+                ..0 => return None,
+                _ => {}
+            }
+        }
+        let mut counts: BTreeMap<usize, [usize; 2]> = BTreeMap::new();
+        for wire in column.into_iter().flatten() {
+            counts.entry(wire.node()).or_default()[usize::from(wire.negated())] += 1;
+        }
+        carry += constant.unwrap_or(0);
+        // The node 0 is the constant 0.
+        carry += counts.remove(&0).map_or(0, |c| c[1] as i64);
+        for (node, [plain, negated]) in counts {
+            // x + ¬x = 1.
+            let same = plain.min(negated);
+            carry += same as i64;
+            let (wire, count) = match plain > negated {
+                true => (Wire::new(node), plain - same),
+                false => (Wire::new(node).not(), negated - same),
+            };
+            found.extend((count % 2 == 1).then_some((e, wire)));
+            if count > 1 {
+                columns.entry(e + 1).or_default().extend(vec![wire; count / 2]);
+            }
+        }
+        found.extend((carry.rem_euclid(2) == 1).then_some((e, Wire::ONE)));
+        carry = carry.div_euclid(2);
+        e += 1;
+    }
+    Some(found)
 }
 
 impl Counter {
-    fn of(
-        set: &[(&HalfAdder, i64, usize)],
-        reader: &HashMap<usize, usize>,
-        giver: &HashMap<usize, (usize, i64)>,
-    ) -> Option<Counter> {
-        let (mut counter, mut dropped) = (Counter::default(), i64::MAX);
-        for (adder, e, i) in set {
-            let outside = |o: &&usize| reader.get(*o) != Some(i) || !giver.contains_key(*o);
-            counter.inputs.extend(adder.operands.iter().filter(outside).map(|o| (*e, *o)));
-            for (given, e) in [(Some(adder.sum), *e), (adder.carry, e + 1)] {
-                match given {
-                    None => dropped = dropped.min(e),
-                    Some(node) if reader.contains_key(&node) => {}
-                    Some(node) => {
-                        if counter.outputs.insert(e, node).is_some() {
-                            return None;
-                        }
-                    }
-                }
-            }
-        }
-        let top = *counter.outputs.last_key_value()?.0;
-        let mut counts: HashMap<i64, usize> = HashMap::new();
-        counter.inputs.iter().for_each(|(e, _)| *counts.entry(*e).or_default() += 1);
-        (dropped > top && counts.into_values().any(|c| c > FEWEST)).then_some(counter)
+    /// Whether every addend stands before every output, so that none can depend on one.
+    fn is_ready(&self) -> bool {
+        let last = self.inputs.iter().map(|i| i.1.node()).max();
+        last < self.outputs.values().map(|w| w.node()).min()
     }
 
-    /// The digits of the sum, by sums of as many bits as a rotation takes, column by column.
-    fn build(&self, to: &mut Circuit, at: &mut [Wire], room: Room) {
+    /// Whether it has bits enough of one weight, and these alone or so many adders that it is worth their gates.
+    fn pays(&self, circuit: &Circuit, room: Room) -> bool {
+        let mut columns: BTreeMap<i64, usize> = BTreeMap::new();
+        self.inputs.iter().for_each(|i| *columns.entry(i.0).or_default() += 1);
+        if columns.values().all(|c| *c <= FEWEST) {
+            return false;
+        }
+        if columns.len() == 1 {
+            return true;
+        }
+        let mut nodes: Vec<usize> = self.inputs.iter().map(|i| i.1.node()).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let gate = |n: &usize| matches!(circuit.nodes[*n], Node::And(..) | Node::Xor(..));
+        let gates = nodes.iter().filter(|n| gate(n)).count();
+        2 * self.rotations(room) + gates < self.adders
+    }
+
+    fn rotations(&self, room: Room) -> usize {
+        let Some(top) = self.outputs.last_key_value().map(|o| *o.0) else { return 0 };
+        let (mut trial, mut columns) = (Circuit::empty(), Columns::default());
+        for (e, wire) in &self.inputs {
+            columns.push(*e, if wire.node() == 0 { *wire } else { trial.input() });
+        }
+        columns.digits(&mut trial, top, room, Plan::Values);
+        trial.rotations_of_sums(room)
+    }
+
+    /// The digits of the sum.
+    fn build(&self, to: &mut Circuit, at: &mut [Wire], room: Room, plan: Plan) {
         let Some(top) = self.outputs.last_key_value().map(|o| *o.0) else { return };
-        let mut columns: Columns = BTreeMap::new();
-        for (e, node) in &self.inputs {
-            columns.entry(*e).or_default().push_back(at[*node]);
-        }
-        while let Some(e) = columns.iter().find(|(e, c)| **e <= top && c.len() > 1).map(|c| *c.0) {
-            // The most bits that go for a rotation, and of as many the widest sum.
-            let widths = (0..).map(|t| room.values >> t).take_while(|v| *v > 3);
-            let tries = widths
-                .map(|values| Step::new(&columns, e, top, Room { values, ..room }, room.values));
-            let Some(best) = tries.max_by(|a, b| {
-                a.gain().total_cmp(&b.gain()).then(a.taken.len().cmp(&b.taken.len()))
-            }) else {
-                return;
-            };
-            best.apply(&mut columns, to, e);
-        }
-        for (e, node) in &self.outputs {
+        let mut columns = Columns::default();
+        self.inputs.iter().for_each(|(e, wire)| columns.push(*e, moved(at, *wire)));
+        let digits = columns.digits(to, top, room, plan);
+        for (e, wire) in &self.outputs {
             // A digit that no carry reaches stays 0.
-            at[*node] = columns.get_mut(e).and_then(VecDeque::pop_front).unwrap_or(Wire::ZERO);
+            let digit = digits.get(e).copied().unwrap_or(Wire::ZERO);
+            at[wire.node()] = if wire.negated() { digit.not() } else { digit };
         }
     }
 }
 
-/// Bits that are still to be added, by exponents.
-type Columns = BTreeMap<i64, VecDeque<Wire>>;
-
-/// A sum of bits of a few columns, the lowest exhausted before the next.
-struct Step {
-    /// How many of each column.
-    counts: Vec<(i64, usize)>,
-    taken: Vec<(Wire, i64)>,
-    digits: u8,
-    rotations: usize,
-}
-
-impl Step {
-    fn new(columns: &Columns, e: i64, top: i64, room: Room, values: i64) -> Step {
-        let (mut total, mut norm, mut weight) = (0, 0, 1);
-        let (mut counts, mut taken) = (vec![], vec![]);
-        for at in e..=top {
-            let column = columns.get(&at);
-            let left =
-                ((room.values - 1 - total) / weight).min((room.norm - norm) / (weight * weight));
-            let count = column.map_or(0, VecDeque::len).min(left.max(0) as usize);
-            taken.extend(column.into_iter().flatten().take(count).map(|w| (*w, weight)));
-            counts.push((at, count));
-            (total, norm) = (total + weight * count as i64, norm + weight * weight * count as i64);
-            if column.is_some_and(|c| c.len() > count) || weight > room.values {
-                break;
-            }
-            weight *= 2;
-        }
-        let digits = (64 - total.leading_zeros() as i64).min(top + 1 - e).max(1) as u8;
-        let results = 1usize << (values / (total + 1)).max(1).ilog2();
-        Step { counts, taken, digits, rotations: usize::from(digits).div_ceil(results) }
-    }
-
-    /// Bits that become fewer, for each rotation.
-    fn gain(&self) -> f64 {
-        (self.taken.len() as f64 - f64::from(self.digits)) / self.rotations as f64
-    }
-
-    fn apply(self, columns: &mut Columns, to: &mut Circuit, e: i64) {
-        for (at, count) in self.counts {
-            columns.entry(at).or_default().drain(..count);
-        }
-        let mut terms: BTreeMap<usize, i64> = BTreeMap::new();
-        let mut offset = 0;
-        for (wire, weight) in self.taken {
-            let sign = if wire.negated() { -1 } else { 1 };
-            offset += if wire.negated() { weight } else { 0 };
-            // The node 0 is the constant 0.
-            *terms.entry(wire.node()).or_default() +=
-                if wire.node() == 0 { 0 } else { sign * weight };
-        }
-        let terms = terms.into_iter().filter(|t| t.1 != 0).collect();
-        to.sums.push(Sum { terms, offset });
-        for place in 0..self.digits {
-            to.nodes.push(Node::Digit(to.sums.len() as u32 - 1, place));
-            let wire = Wire::new(to.nodes.len() - 1);
-            columns.entry(e + i64::from(place)).or_default().push_back(wire);
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -299,7 +299,7 @@ impl<'a> Mapper<'a> {
             self.choice.uses[node] += 1;
         }
         for node in (1..self.choice.cuts.len()).rev() {
-            if let Node::Digit(sum, _) = self.choice.circuit.nodes[node] {
+            if let Node::Digit(sum, _) | Node::Upper(sum, _) = self.choice.circuit.nodes[node] {
                 let before = self.choice.required[node].saturating_sub(1);
                 for (leaf, _) in &self.choice.circuit.sums[sum as usize].terms {
                     self.choice.required[*leaf] = self.choice.required[*leaf].min(before);

@@ -5,13 +5,16 @@
 //! costs one bootstrap as soon as small weights w_i tell apart what it must tell apart (`weights`).
 
 mod abc;
+mod adders;
 mod blif;
 mod bristol;
 mod choice;
+mod columns;
 mod compile;
 mod counters;
 mod cover;
 mod cuts;
+mod nets;
 mod portfolio;
 mod restructure;
 mod rotations;
@@ -69,6 +72,8 @@ enum Node {
     Xor(Wire, Wire),
     /// A binary digit of a sum, counted from the lowest. Only circuits that the compiler makes have these.
     Digit(u32, u8),
+    /// The next digit of the sum of the digit before it. A table gives both as one value, which sums alone read.
+    Upper(u32, u8),
 }
 
 /// Σ weight·node + offset, a number from 0 on.
@@ -132,6 +137,8 @@ pub struct Circuit {
     sums: Vec<Sum>,
     inputs: Vec<Port>,
     outputs: Vec<Port>,
+    /// Bytes of memory that compiling may take, for a circuit from a file.
+    memory: Option<u64>,
 }
 
 impl Circuit {
@@ -157,7 +164,12 @@ impl Circuit {
         limits: Limits,
         progress: Progress,
     ) -> Result<Self> {
-        let path = path.as_ref();
+        let mut circuit = Circuit::read(path.as_ref(), top, limits, progress)?;
+        circuit.memory = Some(limits.memory);
+        Ok(circuit)
+    }
+
+    fn read(path: &Path, top: Option<&str>, limits: Limits, progress: Progress) -> Result<Self> {
         let text = limits.read_text(path)?;
         if path.extension().is_some_and(|e| e == "v" || e == "sv") {
             return verilog::parse(&text, path, top, limits, progress);
@@ -276,7 +288,7 @@ impl Circuit {
                 Node::Zero | Node::Input => {}
                 Node::And(a, b) => values[i] = at(&values, a) & at(&values, b),
                 Node::Xor(a, b) => values[i] = at(&values, a) ^ at(&values, b),
-                Node::Digit(sum, place) => {
+                Node::Digit(sum, place) | Node::Upper(sum, place) => {
                     values[i] = self.sums[sum as usize].digit(&values, place);
                 }
             }

@@ -47,6 +47,8 @@ const FINALISTS: usize = 2;
 const SMALL: usize = 400;
 /// Nodes of a circuit whose chains are not taken apart twice, and which is covered with care as it came alone.
 const LARGE: usize = 3000;
+/// Gates of a large circuit for each that its counters leave or rotation that they take, from which on nothing else is tried.
+const ABSORBED: usize = 64;
 /// Input bits of a circuit that is compared at all of their values.
 const ALL: usize = 14;
 /// Words of 64 evaluations for one of more.
@@ -74,7 +76,8 @@ pub(super) struct Covering {
 }
 
 impl Circuit {
-    /// The circuit itself, first, and others of its function, each compared with it.
+    /// The circuit itself, first, and others of its function, each compared with it. A large one that its counters all but
+    /// take in stands for these alone.
     pub(super) fn candidates(
         &self,
         room: Room,
@@ -83,7 +86,18 @@ impl Circuit {
     ) -> (Vec<Candidate>, Rewriting) {
         let own = |circuit| Candidate { circuit, tables: vec![], foreign: false };
         let clean = self.restructured(Chains::Keep);
-        let mut found: Vec<Candidate> = clean.counted(room).map(own).into_iter().collect();
+        let counted = clean.counted(room);
+        let gates = |c: &Circuit| c.gates().0 + c.gates().1;
+        let left = |c: &Circuit| gates(c) + c.rotations_of_sums(room);
+        if self.nodes.len() >= LARGE && counted.iter().any(|c| left(c) <= gates(&clean) / ABSORBED)
+        {
+            let agreed = counted.iter().filter(|c| self.agrees(c));
+            let agreed: Vec<Candidate> = agreed.cloned().map(own).collect();
+            if !agreed.is_empty() {
+                return (agreed, abc::unused());
+            }
+        }
+        let mut found: Vec<Candidate> = counted.into_iter().map(own).collect();
         if self.nodes.len() < LARGE {
             found.push(own(self.restructured(Chains::Duplicate)));
         }

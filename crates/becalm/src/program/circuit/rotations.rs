@@ -1,10 +1,10 @@
 //! From chosen cuts to rotations: lookups of the same leaves share one as far as its room goes, and a node whose weight in a
 //! sum would be too noisy is put out with that weight in it, beside itself or instead.
 
-use super::Node;
 use super::choice::Choice;
 use super::cuts::{Cut, Forms, Leaves, heavy};
 use super::weights::Form;
+use super::{Circuit, Node};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +17,8 @@ pub(super) struct Lookup {
     /// Node, the factor that is in it already, and the weight, a multiple.
     pub leaves: Vec<(Source, i64)>,
     pub offset: i64,
-    /// Its results by the value of the sum, and where they are not 0.
-    pub results: Vec<(Source, Vec<bool>)>,
+    /// Its results, by the value of the sum: bits, or values of several digits.
+    pub results: Vec<(Source, Vec<u8>)>,
 }
 
 impl Lookup {
@@ -61,9 +61,9 @@ pub(super) fn lookups(choice: &Choice) -> Vec<Lookup> {
         let mut results = vec![];
         for (node, function) in &group.nodes {
             let table = match leaves.len() {
-                0 => vec![function & 1 == 1],
-                1 => vec![function & 1 == 1, function >> 1 & 1 == 1],
-                _ => form.table(*function),
+                0 => vec![(function & 1) as u8],
+                1 => vec![(function & 1) as u8, (function >> 1 & 1) as u8],
+                _ => form.table(*function).into_iter().map(u8::from).collect(),
             };
             let factors = asked.get(node).filter(|_| leaves.len() > 1).cloned();
             let factors = factors.unwrap_or_else(|| BTreeSet::from([1]));
@@ -71,19 +71,37 @@ pub(super) fn lookups(choice: &Choice) -> Vec<Lookup> {
         }
         split(choice, sources, form.offset, form.limit(), results, &mut found);
     }
-    for (i, sum) in choice.circuit.sums.iter().enumerate() {
-        let sources = sum.terms.iter().map(|(leaf, weight)| factor(*leaf, *weight)).collect();
+    for (sum, digits) in choice.circuit.sums.iter().zip(digits(choice.circuit)) {
+        // An upper digit comes with the one below it.
+        let whole = |t: &&(usize, i64)| !matches!(choice.circuit.nodes[t.0], Node::Upper(..));
+        let terms = sum.terms.iter().filter(whole);
+        let sources = terms.map(|(leaf, weight)| factor(*leaf, *weight)).collect();
         let limit = sum.limit();
-        let digits = choice.circuit.nodes.iter().enumerate();
-        let results = digits.filter_map(|(node, kind)| match kind {
-            Node::Digit(of, place) if *of as usize == i => {
-                Some(((node, 1), (0..=limit).map(|v| v >> place & 1 == 1).collect()))
-            }
-            _ => None,
-        });
-        split(choice, sources, sum.offset, limit, results.collect(), &mut found);
+        let value = |v: i64, place: u8, width: u8| (v >> place & ((1 << width) - 1)) as u8;
+        let result = |(node, place, width)| {
+            ((node, 1), (0..=limit).map(|v| value(v, place, width)).collect())
+        };
+        let results = digits.into_iter().map(result).collect();
+        split(choice, sources, sum.offset, limit, results, &mut found);
     }
     found.sort_by_key(|l| l.results.iter().map(|r| r.0.0).min());
+    found
+}
+
+/// The results of each sum: the node, the lowest digit, and how many digits it has.
+fn digits(circuit: &Circuit) -> Vec<Vec<(usize, u8, u8)>> {
+    let mut found = vec![vec![]; circuit.sums.len()];
+    for (node, kind) in circuit.nodes.iter().enumerate() {
+        match kind {
+            Node::Digit(sum, place) => found[*sum as usize].push((node, *place, 1)),
+            Node::Upper(sum, _) => {
+                if let Some((_, _, width)) = found[*sum as usize].last_mut() {
+                    *width += 1;
+                }
+            }
+            _ => {}
+        }
+    }
     found
 }
 
@@ -93,7 +111,7 @@ fn split(
     leaves: Vec<(Source, i64)>,
     offset: i64,
     limit: i64,
-    results: Vec<(Source, Vec<bool>)>,
+    results: Vec<(Source, Vec<u8>)>,
     found: &mut Vec<Lookup>,
 ) {
     let room = (choice.forms.room.values / (limit + 1)).max(1) as u32;
