@@ -163,7 +163,7 @@ impl Columns {
                 for digit in 0..64 - most.leading_zeros() as usize {
                     // The node 0 is the constant 0.
                     *terms.entry(wire.node() + digit).or_default() +=
-                        if wire.node() == 0 { 0 } else { sign * weight << digit };
+                        if wire.node() == 0 { 0 } else { (sign * weight) << digit };
                 }
             }
         }
