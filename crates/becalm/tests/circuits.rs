@@ -335,10 +335,10 @@ fn compiling_keeps_the_limit_of_the_file() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/circuits/adder8.txt");
     let params = Arc::new(TfheParams::named("toy_2_2").unwrap().clone());
     let load = |memory| Circuit::load(path, Limits { memory, ..Limits::default() }).unwrap();
-    let refused = load(500_000).compile(&params, Goal::Depth).unwrap_err();
+    let refused = load(120_000).compile(&params, Goal::Depth).unwrap_err();
     let said = refused.to_string();
     assert_eq!(refused.kind(), "bad_input");
-    assert!(said.contains("at most 24 gates") && said.contains("limit of 500000"), "{said}");
+    assert!(said.contains("at most 23 gates") && said.contains("limit of 120000"), "{said}");
     assert!(said.contains("37 gates") && said.contains("--limit"), "{said}");
     assert!(load(1 << 20).compile(&params, Goal::Depth).is_ok());
 }

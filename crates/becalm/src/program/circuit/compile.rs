@@ -20,6 +20,8 @@ const LEAST_NORM: i64 = 5;
 
 /// Bytes of memory that compiling takes for each gate, without ABC: measured for gates of near ones, on eight threads.
 const NEEDED: u64 = 20 << 10;
+/// Compiling may take so many times the memory that reading may.
+const TIMES: u64 = 4;
 
 /// A circuit as a program: an argument and a result for each bit, ports in order, least significant bit first.
 #[derive(Debug, Clone)]
@@ -86,10 +88,12 @@ impl Circuit {
     /// Refuses a circuit of a file whose compilation may take more memory than its reader allows.
     fn require_memory(&self) -> Result<()> {
         let (and, xor) = self.gates();
-        match self.memory.map(|limit| (limit, limit / NEEDED)) {
+        match self.memory.map(|limit| (limit, limit.saturating_mul(TIMES) / NEEDED)) {
             Some((limit, most)) if (and + xor) as u64 > most => Err(Error::bad_input(
                 "circuit",
-                format!("at most {most} gates, for {NEEDED} bytes each of the limit of {limit}"),
+                format!(
+                    "at most {most} gates of {NEEDED} bytes each: {TIMES} times the limit of {limit}"
+                ),
                 format!("{} gates", and + xor),
                 "split it, or raise the limit if you trust the file (`Limits::memory`, `limit=` in Python, `--limit`)",
             )),
