@@ -80,7 +80,8 @@ void keys(const std::vector<Word>& words) {
   launch("key_baby_8", grid, BABY_THREADS, sizeof(BabyRing), [&] {
     becalm_key_baby_8(out.data(), inputs.data(), babies.data(), diagonals.data(), limbs.data(), words.data(), steps, 2, 8, 0, 8, 1, 2, 0, 1);
   });
-  launch("key_baby, 2 lanes", dim3(2 * N / BABY_VALUES, 2), BABY_THREADS, sizeof(BabyRing), [&] {
+  // Two lanes.
+  launch("key_baby", dim3(2 * N / BABY_VALUES, 2), BABY_THREADS, sizeof(BabyRing), [&] {
     becalm_key_baby(out.data(), inputs.data(), babies.data(), diagonals.data(), limbs.data(), words.data(), steps, 1, 4, 0, 4, 1, 2, 1, 2);
   });
 }
