@@ -288,36 +288,19 @@ impl Launch {
     }
 
     /// out, base, two own parts, owned, lifted, values, limbs, words, bodies, masks, stored, digits, limbs from one digit to the next, count,
-    /// power, how many polynomials, strides of their own parts, of values and of lifted. A thread multiplies up to `shared` polynomials, 1, 2
-    /// or 4, by what it has read of the key.
-    pub fn key_product(log2_n: u32, count: u32, polynomials: u32, shared: u32) -> Self {
-        let (kernel, here, threads) = match shared {
-            ..=1 => ("becalm_key_product", 1, 256),
-            2..=3 => ("becalm_key_product_2", 2, 256),
-            4.. => ("becalm_key_product_4", 4, 128),
-        };
-        let tiles = (1 << log2_n) / (2 * threads);
-        Launch::of(kernel, [polynomials.div_ceil(here) * tiles, count, 1], threads, 0)
+    /// power, how many polynomials, strides of their own parts, of values and of lifted: two neighbouring values of a polynomial a thread.
+    pub fn key_product(log2_n: u32, count: u32, polynomials: u32) -> Self {
+        Launch::of("becalm_key_product", [polynomials * (1 << log2_n) / 512, count, 1], 256, 0)
     }
 
     /// out, inputs, babies, diagonals, limbs, words, how many babies and inputs of a lane, giants, the first giant, giants of all, digits,
-    /// count, kept, lanes: up to 8 `giants` and 2 inputs, a value a thread of 128 and a warp that copies. A block has one lane, or two if
-    /// these have one input each and go `together`. Shared memory: `BabyRing` of `kernels/rns/baby.cuh`.
-    pub fn key_baby(
-        log2_n: u32,
-        count: u32,
-        [giants, inputs, lanes]: [u32; 3],
-        together: bool,
-    ) -> Self {
-        let two = together && inputs == 1 && giants <= 4 && lanes.is_multiple_of(2);
-        let (kernel, blocks) = match two {
-            true => ("becalm_key_baby_lanes", lanes / 2),
-            false if giants <= 4 => ("becalm_key_baby", lanes),
-            false => ("becalm_key_baby_8", lanes),
-        };
+    /// count, kept, lanes: up to 8 `giants` and 2 inputs, a value of a lane a thread of 128 and a warp that copies. Shared memory: `BabyRing`
+    /// of `kernels/rns/baby.cuh`.
+    pub fn key_baby(log2_n: u32, count: u32, giants: u32, lanes: u32) -> Self {
+        let kernel = if giants <= 4 { "becalm_key_baby" } else { "becalm_key_baby_8" };
         // Stages of four rows, each with a note and two barriers; 32 rows; the word and the factor.
         let shared = 12 * (4 * 128 * 8 + 8 + 16) + 32 * 16 + 64;
-        Launch::of(kernel, [blocks * (1 << log2_n) / 128, count, 1], 160, shared)
+        Launch::of(kernel, [lanes * (1 << log2_n) / 128, count, 1], 160, shared)
     }
 
     /// out0, out1, out2, terms, how many, pairs, how many, constants, words, first word, stride of the results: `sums` of one shape, whose

@@ -106,9 +106,9 @@ const RNS_FOUND: [&str; 9] = [
     "intt_rows",
     "intt_columns",
     "convert",
-    "key_baby key_baby_8 key_baby_lanes",
-    "key_baby key_baby_8 key_baby_lanes",
-    "key_baby key_baby_8 key_baby_lanes",
+    "key_baby key_baby_8",
+    "key_baby key_baby_8",
+    "key_baby key_baby_8",
 ];
 
 /// Compiles a race check of kernels whose last barrier has the number `plants`; what the compiler said if it cannot.

@@ -63,15 +63,8 @@ void keys(const std::vector<Word>& words) {
   launch("key_product", dim3(N / 512, 2), 256, 0, [&] {
     becalm_key_product(out.data(), out.data(), x, x, 1, x, x, limbs.data(), words.data(), k, k, 2, 1, 2, 2, 5, 1, 0, 0, 0);
   });
-  // Two polynomials in two threads and in one, then two of four in one.
   launch("key_product, 2 polynomials", dim3(2 * N / 512, 2), 256, 0, [&] {
     becalm_key_product(out.data(), out.data(), x, x, 1, x, x, limbs.data(), words.data(), k, k, 2, 1, 2, 2, 5, 2, 0, 0, 0);
-  });
-  launch("key_product_2", dim3(N / 512, 2), 256, 0, [&] {
-    becalm_key_product_2(out.data(), out.data(), x, x, 1, x, x, limbs.data(), words.data(), k, k, 2, 1, 2, 2, 5, 2, 0, 0, 0);
-  });
-  launch("key_product_4", dim3(N / 256, 2), 128, 0, [&] {
-    becalm_key_product_4(out.data(), out.data(), x, x, 1, x, x, limbs.data(), words.data(), k, k, 2, 1, 2, 2, 5, 2, 0, 0, 0);
   });
   const std::vector<Turned> inputs(2, Turned{x, nullptr, x, x, 2, 0, 0});
   // More stages than the ring has.
@@ -87,8 +80,9 @@ void keys(const std::vector<Word>& words) {
   launch("key_baby_8", grid, BABY_THREADS, sizeof(BabyRing), [&] {
     becalm_key_baby_8(out.data(), inputs.data(), babies.data(), diagonals.data(), limbs.data(), words.data(), steps, 2, 8, 0, 8, 1, 2, 0, 1);
   });
-  launch("key_baby_lanes", grid, BABY_THREADS, sizeof(BabyRing), [&] {
-    becalm_key_baby_lanes(out.data(), inputs.data(), babies.data(), diagonals.data(), limbs.data(), words.data(), steps, 1, 4, 0, 4, 1, 2, 1, 2);
+  // Two lanes.
+  launch("key_baby", dim3(2 * N / BABY_VALUES, 2), BABY_THREADS, sizeof(BabyRing), [&] {
+    becalm_key_baby(out.data(), inputs.data(), babies.data(), diagonals.data(), limbs.data(), words.data(), steps, 1, 4, 0, 4, 1, 2, 1, 2);
   });
 }
 

@@ -11,11 +11,8 @@ namespace {
 extern "C" emulator::Body* BECALM_FIND(const char* name, void (**out)()) {
   CASE(becalm_convert)
   CASE(becalm_key_product)
-  CASE(becalm_key_product_2)
-  CASE(becalm_key_product_4)
   CASE(becalm_key_baby)
   CASE(becalm_key_baby_8)
-  CASE(becalm_key_baby_lanes)
   CASE(becalm_sum)
   CASE(becalm_ntt_columns)
   CASE(becalm_ntt_rows)

@@ -143,17 +143,17 @@ fn joined<'a>(bench: &Bench, all: impl Iterator<Item = &'a Held>) -> u64 {
 
 /// A key product; `has`: the own parts and the base, of which the last may be where the result comes.
 fn product(shape: &Shape, power: u64, has: [bool; 3], in_place: bool, seed: u64) {
-    products(shape, power, has, in_place, seed, [1, 1]);
+    products(shape, power, has, in_place, seed, 1);
 }
 
-/// Key products of some polynomials, of which a thread multiplies so many at once.
+/// Key products of some polynomials.
 fn products(
     shape: &Shape,
     power: u64,
     has: [bool; 3],
     in_place: bool,
     seed: u64,
-    [polynomials, shared]: [usize; 2],
+    polynomials: usize,
 ) {
     let (bench, mut random) = (Bench::new(shape.log2_n, seed), Random(seed));
     let (n, count, order) = (shape.n(), shape.count(), Order::new(shape.log2_n));
@@ -178,8 +178,7 @@ fn products(
     arguments.extend(numbers.map(|x| Argument::U32(x as u32)));
     let strides = [count * n, count * n, shape.digits * count * n];
     arguments.extend(strides.map(|x| Argument::U64(x as u64)));
-    let sizes = [count, polynomials, shared].map(|x| x as u32);
-    let launch = Launch::key_product(shape.log2_n, sizes[0], sizes[1], sizes[2]);
+    let launch = Launch::key_product(shape.log2_n, count as u32, polynomials as u32);
     bench.launch(&launch, &arguments);
     let got = bench.values(out, copies * count * n);
     for (at, x) in got.iter().enumerate() {
@@ -187,24 +186,22 @@ fn products(
         let from = [j, order.source(j, power)];
         let sum = sources[b].rotated(shape, (i, &limbs[i]), Some(k), Some(&keys[k]), from);
         let p = shape.primes[i];
-        let what = || format!("{power}, {has:?}: {polynomials} by {shared}, {b}, {k}, {i}, {j}");
+        let what = || format!("{power}, {has:?}: {polynomials}, {b}, {k}, {i}, {j}");
         check(*x, p, sum + base.residue(at, p), what);
     }
 }
 
-/// Polynomials that share a reading of the key, more and fewer than a thread multiplies.
+/// Polynomials of one launch, with strides of their own.
 #[test]
 fn key_products_of_several_polynomials_are_exact() {
     let primes = primes(12, &[49.99, 20.0, 43.0]);
     for (at, polynomials) in [2, 3, 4, 5, 8].into_iter().enumerate() {
-        for shared in [1, 2, 4] {
-            let (extreme, digits) = (at % 2 == 0, [3, 6, 1, 2, 4][(at + shared) % 5]);
-            let (stored, step, owned) = (4, primes.len(), primes.len() - at % 2);
-            let primes = primes.clone();
-            let shape = Shape { log2_n: 12, primes, digits, stored, step, owned, extreme };
-            let has = [true, polynomials == 3, shared == 2];
-            products(&shape, powers(12)[(at + shared) % 4], has, has[2], 5, [polynomials, shared]);
-        }
+        let (extreme, digits) = (at % 2 == 0, [3, 6, 1, 2, 4][at]);
+        let (stored, step, owned) = (4, primes.len(), primes.len() - at % 2);
+        let primes = primes.clone();
+        let shape = Shape { log2_n: 12, primes, digits, stored, step, owned, extreme };
+        let has = [true, polynomials == 3, at % 2 == 1];
+        products(&shape, powers(12)[at % 4], has, has[2], 5, polynomials);
     }
 }
 
@@ -259,9 +256,7 @@ fn larger_key_products_are_exact() {
 
 /// Baby steps of a linear map.
 struct Map {
-    /// Lanes, and whether two of them go together in a block.
     lanes: usize,
-    together: bool,
     /// Inputs of each.
     inputs: usize,
     babies: usize,
@@ -361,9 +356,8 @@ impl<'a> Steps<'a> {
             [map.babies, map.inputs, map.giants, map.first, map.all, shape.digits, shape.count()];
         arguments.extend(numbers.map(|x| Argument::U32(x as u32)));
         arguments.extend([map.kept.into(), map.lanes as u32].map(Argument::U32));
-        let sizes = [map.giants, map.inputs, map.lanes].map(|x| x as u32);
-        let count = shape.count() as u32;
-        let launch = Launch::key_baby(shape.log2_n, count, sizes, map.together);
+        let [count, giants, lanes] = [shape.count(), map.giants, map.lanes].map(|x| x as u32);
+        let launch = Launch::key_baby(shape.log2_n, count, giants, lanes);
         bench.launch(&launch, &arguments);
         bench.values(self.before.at, map.all * len)
     }
@@ -435,31 +429,24 @@ fn baby_steps_are_exact() {
             let all = first + giants + inputs % 2;
             let kept = (giants + inputs) % 2 == 0;
             let babies = 1 + giants % 4;
-            let one = Map { lanes: 1, together: false, inputs, babies, giants, first, all, kept };
+            let one = Map { lanes: 1, inputs, babies, giants, first, all, kept };
             map(&shape, &one, (giants + 10 * inputs) as u64);
         }
     }
 }
 
-/// Lanes that share a reading of the keys and diagonals: by neighbouring blocks, and two by one block.
+/// Lanes of one launch, whose neighbouring blocks have the same part of the keys and diagonals.
 #[test]
 fn baby_steps_of_several_lanes_are_exact() {
     let primes = primes(12, &[49.9, 20.0]);
-    for (lanes, together, inputs, giants) in [
-        (2, true, 1, 1),
-        (4, true, 1, 2),
-        (2, true, 1, 3),
-        (4, true, 1, 4),
-        (3, true, 1, 4),
-        (2, false, 2, 2),
-        (3, true, 2, 4),
-        (2, true, 1, 8),
-    ] {
+    for (lanes, inputs, giants) in
+        [(4, 1, 2), (2, 1, 3), (3, 1, 4), (2, 2, 2), (3, 2, 4), (2, 1, 8)]
+    {
         let (stored, step, owned, extreme) = (3, 2, 2, lanes == 4);
         let primes = primes.clone();
         let shape = Shape { log2_n: 12, primes, digits: 3, stored, step, owned, extreme };
         let (babies, first, all, kept) = (3, giants % 2, giants + 1, inputs == 2 || giants == 3);
-        map(&shape, &Map { lanes, together, inputs, babies, giants, first, all, kept }, 11);
+        map(&shape, &Map { lanes, inputs, babies, giants, first, all, kept }, 11);
     }
 }
 
@@ -477,8 +464,6 @@ fn long_baby_steps_are_settled() {
             owned: 2,
             extreme: true,
         };
-        let (lanes, together) = if inputs == 1 { (2, true) } else { (1, false) };
-        let steps = Map { lanes, together, inputs, babies, giants: 2, first: 0, all: 2, kept };
-        map(&shape, &steps, 7);
+        map(&shape, &Map { lanes: 1, inputs, babies, giants: 2, first: 0, all: 2, kept }, 7);
     }
 }

@@ -97,8 +97,7 @@ struct BabyPlace {
 struct Feeder {
   const BabySteps& a;
   const KeyLimb& limb;
-  /// Inputs, those of a lane, and parts of the diagonals of each.
-  u32 inputs, middles, groups;
+  u32 inputs, groups;
 
   /// Row r of a part of a baby step.
   __device__ __forceinline__ BabyRow row(u32 baby, const Baby& step, u32 digits, u32 part, u32 r) const {
@@ -121,8 +120,8 @@ struct Feeder {
       return {row_of(input.lifted, input.values, limb.digit, j, i, a.count) + from, WHOLE_ROW, 0};
     }
     const u32 q = part - digits - 1, g = q % groups * BABY_ROWS + r;
-    if (q >= middles * groups || g >= a.giants) return none;
-    const Diagonal& diagonal = a.diagonals[(baby * middles + q / groups) * a.giants_of_all + a.giant0 + g];
+    if (q >= inputs * groups || g >= a.giants) return none;
+    const Diagonal& diagonal = a.diagonals[(baby * inputs + q / groups) * a.giants_of_all + a.giant0 + g];
     const double* const at = diagonal.at;
     if (!at) return none;
     return diagonal.tiled ? BabyRow{at + u64(i) * (N / 8) + x / 8, TILED_ROW, 0} : BabyRow{at + u64(i) * N + x, WHOLE_ROW, 0};
@@ -163,7 +162,7 @@ struct Feeder {
     LOOP
     for (u32 b = 0; b < a.babies_count; b++) {
       const Baby step = a.babies[b];
-      const u32 digits = step.bodies ? a.digits : 0, parts = 1 + digits + middles * groups;
+      const u32 digits = step.bodies ? a.digits : 0, parts = 1 + digits + inputs * groups;
       LOOP
       for (u32 first = 0; first < parts; first += BABY_PARTS) {
         const BabyRow from = row(b, step, digits, first + lane / BABY_ROWS, r);
@@ -240,36 +239,33 @@ struct PairSum {
   __device__ __forceinline__ void settle(const Sums& sums) { sums.settle(sum[0]), sums.settle(sum[1]); }
 };
 
-/// Makes a value of limb blockIdx.y for each thread and each of L lanes, M inputs a lane and up to G giant steps. A baby step costs 16 bytes
-/// of keys a digit and 8 or 1 a diagonal, and 8 operations for each input and digit and for each diagonal, 24 more an input.
-template <int M, int G, int L = 1>
+/// Makes a value of limb blockIdx.y for each thread, M inputs and up to G giant steps. A baby step costs 16 bytes of keys a digit and 8 or
+/// 1 a diagonal, and 8 operations for each input and digit and for each diagonal, 24 more an input.
+template <int M, int G>
 __device__ __forceinline__ void key_baby(const BabySteps& a, const KeyLimb& limb, const Word& of_limb) {
-  constexpr int INPUTS = M * L, GROUPS = (G + BABY_ROWS - 1) / BABY_ROWS, ROWS = G < int(BABY_ROWS) ? G : BABY_ROWS;
-  static_assert(2 * INPUTS <= int(BABY_ROWS), "the inputs' own values are a stage");
+  constexpr int GROUPS = (G + BABY_ROWS - 1) / BABY_ROWS, ROWS = G < int(BABY_ROWS) ? G : BABY_ROWS;
   BabyRing& ring = *shared_memory<BabyRing>();
   const u32 t = threadIdx.x;
-  if (t >= BABY_VALUES) return Feeder{a, limb, INPUTS, M, GROUPS}.run(ring);
+  if (t >= BABY_VALUES) return Feeder{a, limb, M, GROUPS}.run(ring);
   if (t == 0) ring.word = of_limb, ring.factor = limb.factor;
   named_barrier(BABY_READY, BABY_THREADS);
   const u32 x = a.tile * BABY_VALUES + t, tile = t / 64 * 8 + t % 8;
   const Word& word = ring.word;
   const Sums sums{word};
   const u32 terms = lazy_terms(word.p), most = 2 * terms - 1;
-  PairSum all[L][G], value[INPUTS];
-  UNROLL for (int l = 0; l < L; l++) {
-    UNROLL for (int g = 0; g < G; g++) all[l][g].sum[0] = all[l][g].sum[1] = sums.begin(0.0);
-  }
+  PairSum all[G], value[M];
+  UNROLL for (int g = 0; g < G; g++) all[g].sum[0] = all[g].sum[1] = sums.begin(0.0);
   u32 room = most;
   Eater eater{ring, {0, 0}};
   LOOP
   for (u32 b = 0; b < a.babies_count; b++) {
     // The inputs' own values, with a factor.
-    UNROLL for (int m = 0; m < INPUTS; m++) value[m].sum[0] = value[m].sum[1] = sums.begin(0.0);
+    UNROLL for (int m = 0; m < M; m++) value[m].sum[0] = value[m].sum[1] = sums.begin(0.0);
     const BabyStage& own = eater.await(true);
     const BabyNote note = eater.note();
     const u32 source = note.power ? source_of(x, note.power) % BABY_VALUES : t, digits = note.power ? a.digits : 0;
     const double factor = ring.factor;
-    UNROLL for (int r = 0; r < 2 * INPUTS; r++) {
+    UNROLL for (int r = 0; r < 2 * M; r++) {
       if (note.rows >> r & 1) value[r / 2].sum[r % 2].add(own.rows[r][source], factor);
     }
     eater.release();
@@ -277,16 +273,16 @@ __device__ __forceinline__ void key_baby(const BabySteps& a, const KeyLimb& limb
     LOOP
     for (u32 j = 0, fit = terms - 1; j < digits; fit = terms) {
       if (j > 0) {
-        UNROLL for (int m = 0; m < INPUTS; m++) value[m].settle(sums);
+        UNROLL for (int m = 0; m < M; m++) value[m].settle(sums);
       }
       const u32 end = digits - j < fit ? digits : j + fit;
       auto digit = [&] {
         const BabyStage& in = eater.await();
         const double key0 = in.rows[0][t], key1 = in.rows[1][t];
-        double row[INPUTS];
-        UNROLL for (int m = 0; m < INPUTS; m++) row[m] = in.rows[2 + m][source];
+        double row[M];
+        UNROLL for (int m = 0; m < M; m++) row[m] = in.rows[2 + m][source];
         eater.release();
-        UNROLL for (int m = 0; m < INPUTS; m++) value[m].add(key0, key1, row[m]);
+        UNROLL for (int m = 0; m < M; m++) value[m].add(key0, key1, row[m]);
       };
       // Eight giants leave no registers for two digits at a time.
       if (G <= 4) {
@@ -297,13 +293,11 @@ __device__ __forceinline__ void key_baby(const BabySteps& a, const KeyLimb& limb
         for (; j < end; j++) digit();
       }
     }
-    double turned[INPUTS][2];
-    UNROLL for (int m = 0; m < INPUTS; m++) turned[m][0] = sums.end(value[m].sum[0]), turned[m][1] = sums.end(value[m].sum[1]);
+    double turned[M][2];
+    UNROLL for (int m = 0; m < M; m++) turned[m][0] = sums.end(value[m].sum[0]), turned[m][1] = sums.end(value[m].sum[1]);
     // The diagonals.
     if (room < M) {
-      UNROLL for (int l = 0; l < L; l++) {
-        UNROLL for (int g = 0; g < G; g++) all[l][g].settle(sums);
-      }
+      UNROLL for (int g = 0; g < G; g++) all[g].settle(sums);
       room = most;
     }
     room -= M;
@@ -319,21 +313,16 @@ __device__ __forceinline__ void key_baby(const BabySteps& a, const KeyLimb& limb
         }
         eater.release();
         if (G > 4 && !rows) continue;
-        UNROLL for (int l = 0; l < L; l++) {
-          const double* const of = turned[l * M + m];
-          UNROLL for (int r = 0; r < ROWS; r++) all[l][group * ROWS + r].add(of[0], of[1], by[r]);
-        }
+        UNROLL for (int r = 0; r < ROWS; r++) all[group * ROWS + r].add(turned[m][0], turned[m][1], by[r]);
       }
     }
   }
-  UNROLL for (u32 l = 0; l < L; l++) {
-    UNROLL for (u32 g = 0; g < G; g++) {
-      if (g >= a.giants) continue;
-      UNROLL for (int k = 0; k < 2; k++) {
-        double* const out = a.out + g * a.giant_stride + (u64((2 * l + k) * a.count + blockIdx.y) * N + x);
-        const double sum = sums.end(all[l][g].sum[k]);
-        *out = a.kept ? Modulo(word).reduce(sum + *out) : sum;
-      }
+  UNROLL for (u32 g = 0; g < G; g++) {
+    if (g >= a.giants) continue;
+    UNROLL for (int k = 0; k < 2; k++) {
+      double* const out = a.out + g * a.giant_stride + (u64(k * a.count + blockIdx.y) * N + x);
+      const double sum = sums.end(all[g].sum[k]);
+      *out = a.kept ? Modulo(word).reduce(sum + *out) : sum;
     }
   }
 }

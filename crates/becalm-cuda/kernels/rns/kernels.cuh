@@ -18,43 +18,40 @@ KERNEL void __launch_bounds__(CONVERT_THREADS, 6)
   convert(dst + polynomial * dst_stride, src + polynomial * src_stride, conversions[blockIdx.z % count], constants, targets, words);
 }
 
-#define KEY_PRODUCT_ARGUMENTS                                                                                                          \
-  double *out, const double *base, const double *own0, const double *own1, u32 owned, const double *lifted, const double *values,    \
-      const KeyLimb *limbs, const Word *words, const double *bodies, const double *masks, u32 stored, u32 digits, u32 step,          \
-      u32 count, u32 power, u32 batch, u64 own_stride, u64 values_stride, u64 lifted_stride
-/// A key times the digits of a polynomial, or of its image; grid.y: limbs, two values a thread.
-#define KEY_PRODUCT(B)                                                                                                                 \
-  const KeyProduct all = {out,    base,   own0, own1,  owned, lifted,     values,        bodies,       masks,                        \
-                          stored, digits, step, count, batch, own_stride, values_stride, lifted_stride};                             \
-  const KeyLimb& limb = limbs[blockIdx.y];                                                                                             \
-  const Word& word = words[limb.word];                                                                                                 \
-  if (power == 1) {                                                                                                                    \
-    key_product<false, B>(all, limb, word, power);                                                                                     \
-  } else {                                                                                                                             \
-    key_product<true, B>(all, limb, word, power);                                                                                      \
-  }
-
-KERNEL void __launch_bounds__(256, 3) becalm_key_product(KEY_PRODUCT_ARGUMENTS) { KEY_PRODUCT(1) }
-
-/// The same of two polynomials a thread, which multiply one reading of the key, and of four.
-KERNEL void __launch_bounds__(256, 3) becalm_key_product_2(KEY_PRODUCT_ARGUMENTS) { KEY_PRODUCT(2) }
-KERNEL void __launch_bounds__(128, 3) becalm_key_product_4(KEY_PRODUCT_ARGUMENTS) { KEY_PRODUCT(4) }
-
-#define KEY_BABY_ARGUMENTS                                                                                                             \
-  double *out, const Turned *inputs, const Baby *babies, const Diagonal *diagonals, const KeyLimb *limbs, const Word *words,         \
-      u32 babies_count, u32 inputs_count, u32 giants, u32 giant0, u32 giants_of_all, u32 digits, u32 count, u32 kept, u32 lanes
-// Neighbouring blocks have the same part of the keys and diagonals, for L lanes each.
-#define KEY_BABY(L)                                                                                                                    \
-  const u32 blocks = lanes / L, lane = blockIdx.x % blocks * L;                                                                        \
-  const BabySteps all = {out + u64(2 * lane) * count * N, inputs + lane * inputs_count, babies,        diagonals,                    \
-                         babies_count, giants, giant0, giants_of_all, digits, count, kept, blockIdx.x / blocks,                      \
-                         u64(2 * lanes) * count * N};                                                                                  \
-  const KeyLimb& limb = limbs[blockIdx.y];                                                                                             \
+/// A key times the digits of some polynomials, or of their images; grid.y: limbs, two values of a polynomial a thread.
+KERNEL void __launch_bounds__(256, 3)
+    becalm_key_product(double* out, const double* base, const double* own0, const double* own1, u32 owned, const double* lifted,
+                       const double* values, const KeyLimb* limbs, const Word* words, const double* bodies, const double* masks,
+                       u32 stored, u32 digits, u32 step, u32 count, u32 power, u32 batch, u64 own_stride, u64 values_stride,
+                       u64 lifted_stride) {
+  const KeyProduct all = {out,    base,   own0, own1,  owned, lifted,     values,        bodies,       masks,
+                          stored, digits, step, count, batch, own_stride, values_stride, lifted_stride};
+  const KeyLimb& limb = limbs[blockIdx.y];
   const Word& word = words[limb.word];
+  if (power == 1) {
+    key_product<false>(all, limb, word, power);
+  } else {
+    key_product<true>(all, limb, word, power);
+  }
+}
+
+/// The baby steps of a block: neighbouring blocks have the same part of the keys and diagonals, for a lane each.
+__device__ __forceinline__ BabySteps of_lane(BabySteps all, u32 inputs_count, u32 lanes) {
+  const u32 lane = blockIdx.x % lanes;
+  all.out += u64(2 * lane) * all.count * N, all.inputs += lane * inputs_count;
+  all.tile = blockIdx.x / lanes, all.giant_stride = u64(2 * lanes) * all.count * N;
+  return all;
+}
 
 /// Baby steps of a linear map with the diagonals of up to four giant steps, for one input of a lane or two; grid.y: limbs, a value a thread.
-KERNEL void __launch_bounds__(BABY_THREADS, 4) becalm_key_baby(KEY_BABY_ARGUMENTS) {
-  KEY_BABY(1)
+KERNEL void __launch_bounds__(BABY_THREADS, 4)
+    becalm_key_baby(double* out, const Turned* inputs, const Baby* babies, const Diagonal* diagonals, const KeyLimb* limbs,
+                    const Word* words, u32 babies_count, u32 inputs_count, u32 giants, u32 giant0, u32 giants_of_all, u32 digits,
+                    u32 count, u32 kept, u32 lanes) {
+  const BabySteps steps = {out, inputs, babies, diagonals, babies_count, giants, giant0, giants_of_all, digits, count, kept, 0, 0};
+  const BabySteps all = of_lane(steps, inputs_count, lanes);
+  const KeyLimb& limb = limbs[blockIdx.y];
+  const Word& word = words[limb.word];
   switch (inputs_count == 1 ? giants : 4 + giants) {
     case 1: return key_baby<1, 1>(all, limb, word);
     case 2: return key_baby<1, 2>(all, limb, word);
@@ -67,22 +64,18 @@ KERNEL void __launch_bounds__(BABY_THREADS, 4) becalm_key_baby(KEY_BABY_ARGUMENT
 }
 
 /// The same of up to eight giant steps.
-KERNEL void __launch_bounds__(BABY_THREADS, 3) becalm_key_baby_8(KEY_BABY_ARGUMENTS) {
-  KEY_BABY(1)
+KERNEL void __launch_bounds__(BABY_THREADS, 3)
+    becalm_key_baby_8(double* out, const Turned* inputs, const Baby* babies, const Diagonal* diagonals, const KeyLimb* limbs,
+                      const Word* words, u32 babies_count, u32 inputs_count, u32 giants, u32 giant0, u32 giants_of_all, u32 digits,
+                      u32 count, u32 kept, u32 lanes) {
+  const BabySteps steps = {out, inputs, babies, diagonals, babies_count, giants, giant0, giants_of_all, digits, count, kept, 0, 0};
+  const BabySteps all = of_lane(steps, inputs_count, lanes);
+  const KeyLimb& limb = limbs[blockIdx.y];
+  const Word& word = words[limb.word];
   if (inputs_count == 1) {
     key_baby<1, 8>(all, limb, word);
   } else {
     key_baby<2, 8>(all, limb, word);
-  }
-}
-
-/// The same of two lanes a block, each of one input and up to four giant steps: they multiply one reading of the keys and diagonals.
-KERNEL void __launch_bounds__(BABY_THREADS, 3) becalm_key_baby_lanes(KEY_BABY_ARGUMENTS) {
-  KEY_BABY(2)
-  switch (giants) {
-    case 1: return key_baby<1, 1, 2>(all, limb, word);
-    case 2: return key_baby<1, 2, 2>(all, limb, word);
-    default: return key_baby<1, 4, 2>(all, limb, word);
   }
 }
 

@@ -80,19 +80,20 @@ struct KeySums {
   }
 };
 
-/// Makes values x and x + 1 of limb blockIdx.y, of up to B polynomials; x is even. A digit costs 32 bytes of keys, and for each polynomial
-/// 16 of values and 16 operations, the end 32 a polynomial.
-template <bool TURN, int B>
-__device__ __forceinline__ void key_product(const KeyProduct& a, const KeyLimb& limb, const Word& word, u32 power) {
+/// Makes values x and x + 1 of limb blockIdx.y; x is even. A digit costs 32 bytes of keys, 16 of values and 16 operations, the end 32.
+template <bool TURN>
+__device__ __forceinline__ void key_product(const KeyProduct& all_of, const KeyLimb& limb, const Word& word, u32 power) {
   const u32 i = blockIdx.y, digit = limb.digit;
-  // Neighbouring blocks have the same part of the key, for polynomials `first` to `first` + `here` each.
-  const u32 groups = (a.batch + B - 1) / B, x = 2 * (blockIdx.x / groups * blockDim.x + threadIdx.x);
-  const u32 first = blockIdx.x % groups * B, here = a.batch - first;
-  auto there = [&](int b) { return B == 1 || u32(b) < here; };
+  // Neighbouring blocks have the same part of the key, for one polynomial each.
+  const u32 b = blockIdx.x % all_of.batch, x = 2 * (blockIdx.x / all_of.batch * blockDim.x + threadIdx.x);
+  KeyProduct a = all_of;
+  a.out += u64(b) * 2 * a.count * N, a.lifted += b * a.lifted_stride, a.values += b * a.values_stride;
+  if (a.base) a.base += u64(b) * 2 * a.count * N;
+  if (a.own0) a.own0 += b * a.own_stride;
+  if (a.own1) a.own1 += b * a.own_stride;
   const u64 part = u64(a.count) * N, at = u64(i) * N + x, step = u64(a.stored) * N;
   const u64 place = u64(key_place(limb, i, a.stored, a.count)) * N + x;
   const double *body = a.bodies + place, *mask = a.masks + place;
-  const double *const lifted = a.lifted + first * a.lifted_stride, *const values = a.values + first * a.values_stride;
   const Places<TURN> places(x, power);
   const Sums sums{word};
   const u32 terms = lazy_terms(word.p);
@@ -101,50 +102,38 @@ __device__ __forceinline__ void key_product(const KeyProduct& a, const KeyLimb& 
   // All of the key is on its way at once, without a register.
   LOOP_2
   for (u32 j = 0; j < a.digits; j++) fetch_ahead(body + j * step), fetch_ahead(mask + j * step);
-  KeySums all[B];
-  UNROLL for (int b = 0; b < B; b++) {
-    UNROLL for (int k = 0; k < 2; k++) {
-      const bool has = a.base && there(b);
-      const double2 sum = has ? load(a.base + (2 * (first + b) + k) * part + at) : make_double2(0.0, 0.0);
-      all[b].x[k] = sums.begin(sum.x), all[b].y[k] = sums.begin(sum.y);
-      const double* const own = k ? a.own1 : a.own0;
-      if (!own || i >= a.owned || !there(b)) continue;
-      const double2 value = places.load(own + (first + b) * a.own_stride + u64(i) * N);
-      all[b].add(k, value, make_double2(limb.factor, limb.factor));
-    }
+  KeySums all;
+  UNROLL for (int k = 0; k < 2; k++) {
+    const double2 first = a.base ? load(a.base + k * part + at) : make_double2(0.0, 0.0);
+    all.x[k] = sums.begin(first.x), all.y[k] = sums.begin(first.y);
+    const double* const own = k ? a.own1 : a.own0;
+    if (!own || i >= a.owned) continue;
+    const double2 value = places.load(own + u64(i) * N);
+    all.add(k, value, make_double2(limb.factor, limb.factor));
   }
   // The product with the factor is one of them.
   u32 room = terms - 1;
-  auto load_rows = [&](double2* rows, u32 j) {
-    const double* row = row_of(lifted, values, digit, j, i, a.step);
-    const u64 next = digit == j ? a.values_stride : a.lifted_stride;
-    UNROLL for (int b = 0; b < B; b++, row += next) rows[b] = there(b) ? places.load(row) : make_double2(0.0, 0.0);
-  };
-  auto gather = [&](const double2* rows, double2 key0, double2 key1) {
-    if (room == 0) {
-      UNROLL for (int b = 0; b < B; b++) all[b].settle(sums);
-      room = terms;
-    }
+  auto gather = [&](double2 row, double2 key0, double2 key1) {
+    if (room == 0) all.settle(sums), room = terms;
     room--;
-    UNROLL for (int b = 0; b < B; b++) all[b].add(0, rows[b], key0), all[b].add(1, rows[b], key1);
+    all.add(0, row, key0), all.add(1, row, key1);
   };
-  // Two digits at a time, of one polynomial: their loads are under way together.
-  constexpr u32 TOGETHER = B == 1 ? 2 : 1;
+  // Two digits at a time: their loads are under way together.
   LOOP
-  for (u32 j = 0; j < a.digits; j += TOGETHER, body += TOGETHER * step, mask += TOGETHER * step) {
-    const bool two = TOGETHER == 2 && j + 1 < a.digits;
-    double2 rows[B], others[B], body1, mask1;
+  for (u32 j = 0; j < a.digits; j += 2, body += 2 * step, mask += 2 * step) {
+    const bool two = j + 1 < a.digits;
+    double2 next[3];
     const double2 body0 = load_key(body), mask0 = load_key(mask);
-    load_rows(rows, j);
-    if (two) body1 = load_key(body + step), mask1 = load_key(mask + step), load_rows(others, j + 1);
-    gather(rows, body0, mask0);
-    if (two) gather(others, body1, mask1);
-  }
-  UNROLL for (int b = 0; b < B; b++) {
-    if (!there(b)) continue;
-    UNROLL for (int k = 0; k < 2; k++) {
-      const double2 value = make_double2(sums.end(all[b].x[k]), sums.end(all[b].y[k]));
-      store_through(reinterpret_cast<double2*>(a.out + (2 * (first + b) + k) * part + at), value);
+    const double2 row = places.load(row_of(a.lifted, a.values, digit, j, i, a.step));
+    if (two) {
+      next[1] = load_key(body + step), next[2] = load_key(mask + step);
+      next[0] = places.load(row_of(a.lifted, a.values, digit, j + 1, i, a.step));
     }
+    gather(row, body0, mask0);
+    if (two) gather(next[0], next[1], next[2]);
+  }
+  UNROLL for (int k = 0; k < 2; k++) {
+    const double2 value = make_double2(sums.end(all.x[k]), sums.end(all.y[k]));
+    store_through(reinterpret_cast<double2*>(a.out + k * part + at), value);
   }
 }

@@ -43,23 +43,12 @@ pub(super) struct Tuning {
     pub spare: u32,
     /// Lanes of CKKS that go together in each launch, at most.
     pub group: u32,
-    /// Streams on which groups of such lanes run beside each other: 1 or 2.
-    pub streams: u32,
-    /// Polynomials that a thread multiplies by one reading of a key of CKKS, where lanes go together: 1, 2 or 4.
-    pub share: u32,
-    /// The same where a lane goes alone, and its polynomials are those of the halves of a bootstrap.
-    pub alone: u32,
-    /// Megabytes that transforms of CKKS after one another may take, so that they stay in the second-level cache; 0 for any number.
-    pub slice: u32,
-    /// What these are cut into: 0 lanes, 1 polynomials too, 2 digits too.
-    pub cut: u32,
 }
 
 impl Default for Tuning {
     fn default() -> Self {
         let chunks = Tuning { chunk: 16, tensor: 32, recorded: 2, staging: 32, ..Tuning::none() };
-        let lanes = Tuning { group: 4, streams: 1, share: 4, alone: 1, slice: 32, ..chunks };
-        Tuning { priorities: 1, ahead: 1, slices: 4, spare: 8, ..lanes }
+        Tuning { priorities: 1, ahead: 1, slices: 4, spare: 8, group: 4, ..chunks }
     }
 }
 
@@ -80,11 +69,6 @@ impl Tuning {
             makers: 0,
             spare: 0,
             group: 0,
-            streams: 0,
-            share: 0,
-            alone: 0,
-            slice: 0,
-            cut: 0,
         }
     }
 
@@ -115,11 +99,6 @@ impl Tuning {
                 "makers" => Some(&mut tuning.makers),
                 "spare" => Some(&mut tuning.spare),
                 "group" => Some(&mut tuning.group),
-                "streams" => Some(&mut tuning.streams),
-                "share" => Some(&mut tuning.share),
-                "alone" => Some(&mut tuning.alone),
-                "slice" => Some(&mut tuning.slice),
-                "cut" => Some(&mut tuning.cut),
                 _ => None,
             };
             let value = word.split_once('=').and_then(|(_, value)| value.parse().ok());
@@ -128,7 +107,7 @@ impl Tuning {
                     *place = value
                 }
                 _ => {
-                    let wanted = "chunk=N from 1 on, or N for tensor, recorded, staging, priorities, ahead, few, many, together, slices, makers, spare, group, streams, share, alone, slice or cut";
+                    let wanted = "chunk=N from 1 on, or N for tensor, recorded, staging, priorities, ahead, few, many, together, slices, makers, spare or group";
                     let remedy = "write it so, or unset BECALM_CUDA_TUNE";
                     return Err(Error::bad_input("BECALM_CUDA_TUNE", wanted, word, remedy));
                 }

@@ -82,7 +82,7 @@ impl Sum {
 
     /// The parts, and the quadratic part behind them if there are products.
     pub fn evaluated(&self, tape: &mut Tape, kind: Kind) -> Limbs {
-        let polynomials = tape.lanes() * self.polynomials();
+        let polynomials = tape.lanes * self.polynomials();
         let out = tape.take(kind, polynomials, tape.context.words(self.level));
         Sum::evaluate(std::slice::from_ref(self), tape, &out);
         out
@@ -104,7 +104,7 @@ impl Sum {
         if all.iter().any(|sum| sum.shape() != first.shape()) {
             let (one, others) = all.split_at(1);
             Sum::evaluate(one, tape, out);
-            let next = out.part((tape.lanes() * first.polynomials()) as u64);
+            let next = out.part((tape.lanes * first.polynomials()) as u64);
             return Sum::evaluate(others, tape, &next);
         }
         let context = tape.context;
@@ -117,7 +117,7 @@ impl Sum {
         let (mut terms, mut pairs) = (vec![], vec![]);
         for sum in all {
             let factors = sum.factors(tape, &words, &primes);
-            for lane in 0..tape.lanes() as u64 {
+            for lane in 0..tape.lanes as u64 {
                 terms.extend(sum.terms_of(&factors, lane).flat_map(|term| term.words()));
                 pairs.extend(sum.pairs_of(lane).flat_map(|pair| pair.words()));
             }
@@ -138,7 +138,7 @@ impl Sum {
             number(words[0]),
             Argument::U64(first.polynomials() as u64 * out.stride),
         ];
-        let sums = (all.len() * tape.lanes()) as u32;
+        let sums = (all.len() * tape.lanes) as u32;
         let launch = Launch::sum_values(tape.log2_n(), words.len() as u32, sums);
         tape.launch(launch, arguments);
     }
@@ -191,7 +191,7 @@ impl Sum {
     pub fn rescale(self, tape: &mut Tape) -> Cipher {
         let parts = self.evaluated(tape, Kind::Work);
         let steps = [self.level, self.level - 1, 0];
-        let parts = tape.divide(&parts, 2 * tape.lanes(), steps, Kind::Ciphertext);
+        let parts = tape.divide(&parts, 2 * tape.lanes, steps, Kind::Ciphertext);
         self.stamped(tape, parts)
     }
 
@@ -204,7 +204,7 @@ impl Sum {
     pub fn finish_all(all: Vec<Sum>, tape: &mut Tape, key: &DeviceKey) -> Vec<Cipher> {
         let Some(first) = all.first() else { return vec![] };
         let (level, products) = (first.level, !first.pairs.is_empty());
-        let (count, lanes) = (tape.context.words(level), tape.lanes());
+        let (count, lanes) = (tape.context.words(level), tape.lanes);
         let parts = tape.take(Kind::Work, all.len() * lanes * first.polynomials(), count);
         Sum::evaluate(&all, tape, &parts);
         let special = if products { key.special } else { 0 };

@@ -62,7 +62,7 @@ impl<'a> Recorder<'a> {
         for reg in program.inputs() {
             let level = program.reg(*reg).level;
             let limbs = own.tape.context.words(level);
-            let parts = own.tape.take(Kind::Ciphertext, 2 * own.tape.lanes(), limbs);
+            let parts = own.tape.take(Kind::Ciphertext, 2 * own.tape.lanes, limbs);
             own.put(*reg, Cipher { level, scale: 1.0, parts });
         }
         own
@@ -176,7 +176,7 @@ impl<'a> Recorder<'a> {
     /// The images of `x` under X → X^g for each g of `powers`, from one decomposition.
     fn images(&mut self, x: &Cipher, powers: &[usize]) -> Result<Vec<Cipher>> {
         let (level, count) = (x.level, self.tape.context.words(x.level));
-        let (special, lanes) = (self.tape.context.special(), self.tape.lanes());
+        let (special, lanes) = (self.tape.context.special(), self.tape.lanes);
         let mut digits = None;
         let mut images = vec![];
         for power in powers {
@@ -214,7 +214,7 @@ impl<'a> Recorder<'a> {
     fn raise_modulus(&mut self, x: &Cipher, level: usize, factor: f64) -> Result<Cipher> {
         let context = self.tape.context;
         let key = self.key(Purpose::ToEphemeral, level)?;
-        let lanes = self.tape.lanes();
+        let lanes = self.tape.lanes;
         let digits = self.tape.decompose(&x.parts.of_lanes(1), lanes, 0, key.special);
         let count = context.words(0);
         let own = Own { parts: [Some(x.parts.of_lanes(0)), None], count, raised: true };

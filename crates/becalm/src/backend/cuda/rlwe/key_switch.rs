@@ -1,6 +1,5 @@
 //! Hybrid key switching on a device: as `backend/cpu/rlwe/key_switch.rs`, in launches over all limbs.
 
-use super::super::tiling::Tuning;
 use super::keys::DeviceKey;
 use super::tape::{Conversions, Kind, Limbs, Tape, Then};
 use crate::math::rns::centred;
@@ -62,11 +61,10 @@ impl Tape<'_> {
         let context = self.context;
         let words = context.words_of(level, special);
         let (count, all, own) = (context.words(level), words.len(), context.digits(level));
-        let parts = self.parts(polynomials, count + own.len() * all);
-        let coefficients = self.take(Kind::Work, parts[0].len(), count);
+        let coefficients = self.take(Kind::Work, polynomials, count);
         let lifted = self.take(Kind::Work, polynomials, own.len() * all);
-        let (mut jobs, mut pieces) = (vec![], vec![]);
-        let (mut back, mut conversions) = (vec![], Conversions::default());
+        let (mut jobs, mut back) = (vec![], vec![]);
+        let mut conversions = Conversions::default();
         for (j, digit) in own.iter().enumerate() {
             let from = words[digit.clone()].to_vec();
             let converter = context.converter(from.clone(), words.clone());
@@ -82,19 +80,10 @@ impl Tape<'_> {
             back.extend(others.clone().map(|i| Self::job(words[i], j * all + i)));
             let inverses = converter.inverses(context.ring());
             conversions.push(digit.start, &inverses, converter.terms(), others.map(target));
-            if self.together.tuning.cut > 1 || j + 1 == own.len() {
-                pieces.push((std::mem::take(&mut conversions), std::mem::take(&mut back)));
-            }
         }
-        for part in parts {
-            let first = part.start as u64;
-            let (values, lifted) = (values.part(first), lifted.part(first));
-            self.inverse(&values, &coefficients, jobs.clone(), part.len());
-            for (conversions, back) in &pieces {
-                self.convert(&coefficients, &lifted, conversions.clone(), part.len());
-                self.forward(&lifted, back.clone(), part.len(), Then::Nothing);
-            }
-        }
+        self.inverse(values, &coefficients, jobs, polynomials);
+        self.convert(&coefficients, &lifted, conversions, polynomials);
+        self.forward(&lifted, back, polynomials, Then::Nothing);
         let (values, count, step) = (values.clone(), own.len(), all as u32);
         Digits { level, special, polynomials, values, lifted, count, step, own }
     }
@@ -102,7 +91,7 @@ impl Tape<'_> {
     /// Integers that are each of their digits at `level`, known in all its words and the special ones.
     pub fn small_digits(&self, values: &Limbs, level: usize, special: usize) -> Digits {
         let (own, values, lifted) = (vec![], values.clone(), values.clone());
-        let (polynomials, count) = (self.lanes(), self.context.digits(level).len());
+        let (polynomials, count) = (self.lanes, self.context.digits(level).len());
         Digits { level, special, polynomials, values, lifted, count, step: 0, own }
     }
 
@@ -165,9 +154,7 @@ impl Tape<'_> {
             Argument::U64(digits.lifted.stride),
         ];
         let polynomials = digits.polynomials as u32;
-        let Tuning { share, alone, .. } = self.together.tuning;
-        let shared = if self.lanes() > 1 { share } else { alone }.min(polynomials);
-        let launch = Launch::key_product(self.log2_n(), all as u32, polynomials, shared);
+        let launch = Launch::key_product(self.log2_n(), all as u32, polynomials);
         self.launch(launch, arguments);
         out
     }
@@ -186,8 +173,7 @@ impl Tape<'_> {
         let keep = if context.tier_of(level).contains(&to) { into.len() } else { 0 };
         let from = words[keep..].to_vec();
         let converter = context.converter(from.clone(), into.clone());
-        let parts = self.parts(count, from.len() + 2 * into.len());
-        let source = self.take(Kind::Work, parts[0].len(), from.len());
+        let source = self.take(Kind::Work, count, from.len());
         let before = |(i, cofactor): (usize, &f64)| {
             let (word, p) = (from[i], context.ring().word(from[i]).p);
             let whole = if keep == 0 { context.product(&into, word) } else { 1 };
@@ -195,7 +181,8 @@ impl Tape<'_> {
             let factor = self.unscaled(word, crate::math::rns::mul(whole, cofactor, p) as f64);
             Job { from: (keep + i) as u32, factor, ..Self::job(word, i) }
         };
-        let down: Vec<Job> = converter.cofactors().iter().enumerate().map(before).collect();
+        let jobs = converter.cofactors().iter().enumerate().map(before).collect();
+        self.inverse(x, &source, jobs, count);
         let mut conversions = Conversions::default();
         let target = |(i, word): (usize, &usize)| {
             let (factors, quotient) = converter.target(i);
@@ -204,20 +191,16 @@ impl Tape<'_> {
         let inverses = converter.inverses(context.ring());
         conversions.push(0, &inverses, converter.terms(), into.iter().enumerate().map(target));
         let out = self.take(kind, count, into.len());
+        self.convert(&source, &out, conversions, count);
         // −1/P, for the lifted number less the limb.
         let after = |(i, word): (usize, &usize)| {
             let p = context.ring().word(*word).p;
             let factor = -centred(context.inverse_product(&from, *word), p);
             Job { factor, ..Self::job(*word, i) }
         };
-        let back: Vec<Job> = into.iter().enumerate().map(after).collect();
-        for part in parts {
-            let (x, out) = (x.part(part.start as u64), out.part(part.start as u64));
-            self.inverse(&x, &source, down.clone(), part.len());
-            self.convert(&source, &out, conversions.clone(), part.len());
-            let then = if keep == 0 { Then::Scale } else { Then::Subtract(&x) };
-            self.forward(&out, back.clone(), part.len(), then);
-        }
+        let jobs = into.iter().enumerate().map(after).collect();
+        let then = if keep == 0 { Then::Scale } else { Then::Subtract(x) };
+        self.forward(&out, jobs, count, then);
         out
     }
 
@@ -244,14 +227,9 @@ impl Tape<'_> {
         };
         let mut conversions = Conversions::default();
         conversions.push(0, &[base.inverse], 1, words.iter().enumerate().map(target));
-        let jobs: Vec<Job> =
-            words.iter().enumerate().map(|(i, word)| Self::job(*word, i)).collect();
-        for part in self.parts(count, words.len()) {
-            let [coefficients, out] =
-                [&coefficients, &out].map(|limbs| limbs.part(part.start as u64));
-            self.convert(&coefficients, &out, conversions.clone(), part.len());
-            self.forward(&out, jobs.clone(), part.len(), Then::Nothing);
-        }
+        self.convert(&coefficients, &out, conversions, count);
+        let jobs = words.iter().enumerate().map(|(i, word)| Self::job(*word, i)).collect();
+        self.forward(&out, jobs, count, Then::Nothing);
         out
     }
 }

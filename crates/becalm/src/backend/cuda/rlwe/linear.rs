@@ -32,7 +32,7 @@ impl<'a> Recorder<'a> {
         let Steps { stride, baby, middle, giant, .. } = map.steps;
         let special = self.tape.context.special();
         let all = self.tape.context.words(level) + special;
-        let lanes = self.tape.lanes();
+        let lanes = self.tape.lanes;
         let each = |j: usize| sums.part((2 * j * lanes) as u64);
         let mut sum = each(giant - 1);
         for j in (0..giant - 1).rev() {
@@ -67,7 +67,7 @@ impl<'a> Recorder<'a> {
     fn giants(&mut self, x: &Cipher, map: &DeviceMap) -> Result<Limbs> {
         let (level, Steps { stride, baby, middle, .. }) = (map.level, map.steps);
         let (special, count) = (self.tape.context.special(), self.tape.context.words(level));
-        let (all, lanes) = (count + special, self.tape.lanes());
+        let (all, lanes) = (count + special, self.tape.lanes);
         let sums = self.tape.take(Kind::Work, 2 * map.steps.giant * lanes, all);
         let own = self.raised(x);
         let digits = self.tape.decompose(&x.parts.of_lanes(1), lanes, level, special);
@@ -115,7 +115,7 @@ impl<'a> Recorder<'a> {
             owned: x.owned as u32,
             ..Turned::default()
         };
-        let lanes = 0..self.tape.lanes() as u64;
+        let lanes = 0..self.tape.lanes as u64;
         let each = lanes.flat_map(|lane| inputs.iter().map(move |x| record(x, lane)));
         let turned: Vec<u64> = each.flat_map(|turned| turned.words()).collect();
         let (mut rotations, mut diagonals) = (vec![], vec![]);
@@ -145,7 +145,7 @@ impl<'a> Recorder<'a> {
         let limbs = self.tape.key_limbs(&inputs[0].digits, false);
         let kept = inputs.iter().all(|x| x.step > 0);
         let all = self.tape.context.words(level) + self.tape.context.special();
-        let lanes = self.tape.lanes();
+        let lanes = self.tape.lanes;
         let number = |x: usize| Argument::U32(x as u32);
         for first in (0..giant).step_by(GIANTS) {
             let here = GIANTS.min(giant - first);
@@ -166,9 +166,8 @@ impl<'a> Recorder<'a> {
                 number(kept.into()),
                 number(lanes),
             ];
-            let shape = [here, inputs.len(), lanes].map(|x| x as u32);
-            let together = self.tape.together.tuning.share > 1;
-            let launch = Launch::key_baby(self.tape.log2_n(), all as u32, shape, together);
+            let [count, giants, lanes] = [all, here, lanes].map(|x| x as u32);
+            let launch = Launch::key_baby(self.tape.log2_n(), count, giants, lanes);
             self.tape.launch(launch, arguments);
         }
         Ok(())

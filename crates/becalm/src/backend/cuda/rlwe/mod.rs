@@ -105,12 +105,12 @@ impl Runs<Ckks> for Cuda {
             let _turn = taken(turn);
             let tables = self.tables(device, &setup.chain)?;
             let keys = keys::Keys::new(device);
-            let best_batch = self.tuning.group.max(1) as usize;
-            let info = crate::backend::Info { best_batch, ..information([device]) };
+            let group = self.tuning.group.max(1) as usize;
+            let info = crate::backend::Info { best_batch: group, ..information([device]) };
             let session = CudaRlweSession {
                 info: info.clone(),
                 device: device.clone(),
-                tuning: self.tuning,
+                group,
                 turn: turn.clone(),
                 pool: pool.clone(),
                 context: context.clone(),

@@ -3,12 +3,11 @@
 use super::super::keys::require;
 use super::super::memory::{Block, Recording};
 use super::super::session::{Turn, taken};
-use super::super::tiling::Tuning;
 use super::super::{launch, refused};
 use super::instructions::{Place, Recorder};
 use super::keys::{DeviceMap, Keys, Plains};
 use super::tables::Tables;
-use super::tape::{Bases, Lists, Sizes, Step, Tape, Together};
+use super::tape::{Bases, Lists, Sizes, Step, Tape};
 use crate::backend::cpu::rlwe::{Encoded, Plain, down};
 use crate::backend::registers::not_loaded;
 use crate::backend::{Ckks, CkksSetup, Info, Loaded, Session};
@@ -20,7 +19,7 @@ use crate::program::rlwe::{CkksProgram, CkksWalk, MapSpec, RlweInfo};
 use crate::program::{Operation, Reg};
 use crate::progress::tell;
 use crate::{Error, Progress, Result};
-use becalm_cuda::{Device, Kernels, STREAMS};
+use becalm_cuda::{Device, Kernels};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,7 +28,8 @@ use std::sync::Arc;
 pub(super) struct CudaRlweSession {
     pub info: Info,
     pub device: Arc<dyn Device>,
-    pub tuning: Tuning,
+    /// Lanes that go together at most.
+    pub group: usize,
     pub turn: Turn,
     /// For work of the processor while the device is held.
     pub pool: Arc<Threads>,
@@ -56,7 +56,6 @@ struct Recorded {
 struct Plan {
     /// Lanes of each group: the last may have fewer.
     groups: Vec<usize>,
-    streams: usize,
     /// By lanes of a group.
     sizes: BTreeMap<usize, Sizes>,
 }
@@ -66,7 +65,6 @@ impl Plan {
     fn of(
         lanes: usize,
         group: usize,
-        streams: u32,
         mut record: impl FnMut(usize, Lists) -> Result<(Sizes, Lists)>,
     ) -> Result<Plan> {
         let groups: Vec<usize> =
@@ -80,21 +78,17 @@ impl Plan {
                 lists = more;
             }
         }
-        let streams = (streams as usize).clamp(1, STREAMS).min(groups.len().max(1));
-        Ok(Plan { groups, streams, sizes })
+        Ok(Plan { groups, sizes })
     }
 
-    fn largest(&self, of: fn(&Sizes) -> u64) -> u64 {
-        self.sizes.values().map(of).max().unwrap_or(0)
-    }
-
-    /// What all of them take: groups on one stream work in the same place.
+    /// What all of them take: they work in the same place, by turns.
     fn all(&self) -> Sizes {
         let each = || self.groups.iter().map(|lanes| &self.sizes[lanes]);
+        let largest = |of: fn(&Sizes) -> u64| each().map(of).max().unwrap_or(0);
         Sizes {
             ciphertexts: each().map(|s| s.ciphertexts).sum(),
-            work: self.streams as u64 * self.largest(|s| s.work),
-            shared: self.largest(|s| s.shared),
+            work: largest(|s| s.work),
+            shared: largest(|s| s.shared),
             own: each().map(|s| s.own).sum(),
         }
     }
@@ -121,10 +115,8 @@ pub(super) struct Running {
     // Before the memory that they know.
     before: HashMap<Range<usize>, Before>,
     loaded: Loaded<Ckks>,
-    /// By wave: the launches of all lanes, and the stream of each.
-    steps: Vec<Vec<(usize, Step)>>,
-    /// Streams that groups of lanes run on by turns.
-    streams: usize,
+    /// By wave: the launches of all lanes.
+    steps: Vec<Vec<Step>>,
     /// Lanes of a group, which share launches; the last may be fewer.
     group: usize,
     /// By group and register: of the first lane.
@@ -378,22 +370,15 @@ impl CudaRlweSession {
         if plain { self.put(waves) } else { Ok(()) }
     }
 
-    /// Puts the launches of waves on the device. Groups of lanes on several streams have nothing to do with each other.
+    /// Puts the launches of waves on the device.
     fn put(&self, waves: &Range<usize>) -> Result<()> {
         let running = self.running.as_ref().ok_or_else(not_loaded)?;
         let kernels = kernels(&self.context);
-        let follow = |stream, after| {
-            let done = self.device.follow(stream, after);
-            done.map_err(|f| refused("run", self.device.as_ref(), f))
-        };
-        (1..running.streams).try_for_each(|stream| follow(stream, 0))?;
-        for (stream, Step { launch: shape, arguments }) in
-            running.steps[waves.clone()].iter().flatten()
-        {
+        for Step { launch: shape, arguments } in running.steps[waves.clone()].iter().flatten() {
             // SAFETY: the recorder made them for memory of this program, which lives, and for keys and tables of this session.
-            unsafe { launch("run", self.device.as_ref(), *stream, kernels, shape, arguments)? };
+            unsafe { launch("run", self.device.as_ref(), 0, kernels, shape, arguments)? };
         }
-        (1..running.streams).try_for_each(|stream| follow(0, stream))
+        Ok(())
     }
 
     /// Lays a program down; where it does not fit beside what is kept of other numbers of lanes, keys and matrices, without them.
@@ -428,7 +413,7 @@ impl CudaRlweSession {
         self.bring(program, prepared.as_deref(), progress)?;
         let plain = prepared.and_then(|made| made.plain.clone());
         let mut plains = Plains::new(&self.device);
-        let mut group = (self.tuning.group as usize).clamp(1, (*lanes).max(1));
+        let mut group = self.group.clamp(1, (*lanes).max(1));
         loop {
             match self.grouped(loaded, group, &mut plains, plain.as_ref()) {
                 Err(Error::Memory(_)) if self.waiting.is_some() => self.waiting = None,
@@ -452,7 +437,7 @@ impl CudaRlweSession {
         let mut record = |lanes, bases, lists| {
             self.recorded((kept, loaded, plain), lanes, plains, (bases, lists))
         };
-        let plan = Plan::of(loaded.lanes, group, self.tuning.streams, |lanes, lists| {
+        let plan = Plan::of(loaded.lanes, group, |lanes, lists| {
             let made = record(lanes, Bases::default(), lists)?;
             Ok((made.sizes, made.lists))
         })?;
@@ -460,21 +445,18 @@ impl CudaRlweSession {
         require(op, self.device.as_ref(), ciphertexts + work + shared + own)?;
         let new = |bytes| Block::new(&self.device, op, bytes);
         let (ciphertexts, work, block) = (new(ciphertexts)?, new(work)?, new(shared + own)?);
-        let mut steps: Vec<Vec<(usize, Step)>> = walk.waves.iter().map(|_| vec![]).collect();
+        let mut steps: Vec<Vec<Step>> = walk.waves.iter().map(|_| vec![]).collect();
         let (mut places, mut lists) = (vec![], Lists::default());
         let (mut first, mut from) = (ciphertexts.at(), shared);
-        for (at, lanes) in plan.groups.iter().enumerate() {
-            let stream = at % plan.streams;
+        for lanes in &plan.groups {
             let bases = Bases {
                 ciphertexts: first,
-                work: work.at() + stream as u64 * plan.largest(|s| s.work),
+                work: work.at(),
                 shared: block.at(),
                 own: block.at() + from,
             };
             let made = record(*lanes, bases, lists)?;
-            for (all, one) in steps.iter_mut().zip(made.steps) {
-                all.extend(one.into_iter().map(|step| (stream, step)));
-            }
+            steps.iter_mut().zip(made.steps).for_each(|(all, one)| all.extend(one));
             places.push(made.places);
             lists = made.lists;
             block.upload(op, from, bytemuck::cast_slice(&lists.own))?;
@@ -486,7 +468,6 @@ impl CudaRlweSession {
             before: HashMap::new(),
             loaded: loaded.clone(),
             steps,
-            streams: plan.streams,
             group,
             places,
             alive: vec![false; program.registers()],
@@ -534,8 +515,7 @@ impl CudaRlweSession {
         plains: &mut Plains,
         memory: (Bases, Lists),
     ) -> Result<Recorded> {
-        let together = Together { lanes, tuning: self.tuning };
-        let tape = Tape::new(&self.context, &kept.tables, together, memory);
+        let tape = Tape::new(&self.context, &kept.tables, lanes, memory);
         let (maps, plain) = (&kept.maps.1, plain.cloned());
         let mut recorder = Recorder::new(tape, &kept.keys, maps, plains, plain, &loaded.program);
         let mut steps = vec![];

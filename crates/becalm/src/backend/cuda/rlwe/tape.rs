@@ -5,7 +5,6 @@
 //! there. Launches run in the order in which they are recorded, so memory that a step gives back serves the steps after it.
 
 use super::super::memory::Space;
-use super::super::tiling::Tuning;
 use super::tables::Tables;
 use crate::ckks::Context;
 use becalm_cuda::Argument;
@@ -13,7 +12,6 @@ use becalm_cuda::launch::Launch;
 use becalm_cuda::rns::{Conversion, Epilogue, Job, Target};
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::ops::Range;
 use std::rc::Rc;
 
 /// A launch and its arguments.
@@ -114,18 +112,12 @@ pub(super) struct Lists {
     pub own: Vec<u64>,
 }
 
-/// The lanes of a recording, which go together in each launch, and how.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Together {
-    pub lanes: usize,
-    pub tuning: Tuning,
-}
-
 /// A recording.
 pub(super) struct Tape<'a> {
     pub context: &'a Context,
     pub tables: &'a Tables,
-    pub together: Together,
+    /// Lanes of the recording, which go together in each launch.
+    pub lanes: usize,
     pub bases: Bases,
     ciphertexts: Rc<RefCell<Space>>,
     work: Rc<RefCell<Space>>,
@@ -138,33 +130,12 @@ impl<'a> Tape<'a> {
     pub fn new(
         context: &'a Context,
         tables: &'a Tables,
-        together: Together,
+        lanes: usize,
         (bases, lists): (Bases, Lists),
     ) -> Tape<'a> {
         let lists = Lists { own: vec![], ..lists };
         let (ciphertexts, work) = Default::default();
-        Tape { context, tables, together, bases, ciphertexts, work, lists, steps: vec![] }
-    }
-
-    /// How many lanes.
-    pub fn lanes(&self) -> usize {
-        self.together.lanes
-    }
-
-    /// The parts of `count` polynomials that are transformed one after another, so that each transform finds what the one before has
-    /// written in the second-level cache; `limbs` are those that a polynomial takes meanwhile. A part is of whole lanes.
-    pub fn parts(&self, count: usize, limbs: usize) -> Vec<Range<usize>> {
-        let Tuning { slice, cut, .. } = self.together.tuning;
-        let least = if cut > 0 { 1 } else { count / self.lanes() };
-        let most = match slice {
-            0 => count,
-            slice => ((slice as usize) << 17) / (limbs * self.degree() as usize),
-        };
-        // As long as each other, nearly.
-        let most = (most / least).max(1);
-        let (all, parts) = (count / least, (count / least).div_ceil(most));
-        let each = least * all.div_ceil(parts);
-        (0..count).step_by(each).map(|from| from..count.min(from + each)).collect()
+        Tape { context, tables, lanes, bases, ciphertexts, work, lists, steps: vec![] }
     }
 
     /// N.
@@ -291,7 +262,7 @@ impl<'a> Tape<'a> {
 }
 
 /// Conversions of one launch.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct Conversions {
     conversions: Vec<Conversion>,
     constants: Vec<f64>,
