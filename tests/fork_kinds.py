@@ -383,6 +383,7 @@ def read_back(w):
     assert w.x._native.vouched(1.0, 1e-6) is not None
     assert w.x._native.within(0.5) is not None and w.x._native.require_precise() is None
     assert w.x._native.as_real().real
+    assert _native.megabytes(1 << 20) == "1.0 MB" and _native.counted(2, "key") == "2 keys"
     assert _native.CkksSecretKey.from_bytes(other._context, other._native.to_bytes()) is not None
 
 

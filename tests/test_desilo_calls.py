@@ -12,6 +12,7 @@ import pytest
 
 import becalm
 from becalm import desilo
+from becalm._values import megabytes
 from becalm.desilo import ToyEngine
 
 #: One to sixteen, in an engine of sixteen slots.
@@ -323,7 +324,7 @@ def test_a_bootstrap_without_room_names_the_stages_that_take_less(monkeypatch):
     sizes = {n: beside(n) for n in (4, 5)}
     assert max(sizes.values()) < beside(3)
     for stages, size in sizes.items():
-        assert f"stage_count={stages} takes {size / 1e9:.2f} GB" in remedy(1 << 40, *small)
+        assert f"stage_count={stages} takes {megabytes(size)}" in remedy(1 << 40, *small)
     assert "stage_count=3" not in remedy(1 << 40, *small)
     least = min(sizes, key=sizes.get)
     assert f"the least is stage_count={least}" in remedy(0, *small)

@@ -12,6 +12,7 @@ import pytest
 
 import becalm
 from becalm import _vectors, ckks
+from becalm._values import megabytes
 
 ROOT = Path(__file__).resolve().parent.parent
 TOY = {"allow_insecure": True, "progress": False}
@@ -170,13 +171,13 @@ def test_keys_that_do_not_fit_are_refused_with_the_size_that_does(monkeypatch):
     assert ckks.price("ckks_toy_12", bootstrap=None).peak_bytes < sizes["small"] / 3
     options = {"bootstrap": "large", **TOY}
     refused = [
-        (least + 1, f"compact=True takes {least / 1e9:.2f} GB"),
-        (sizes["medium"] + 1, f'bootstrap="medium" takes {sizes["medium"] / 1e9:.2f} GB'),
+        (least + 1, f"compact=True takes {megabytes(least)}"),
+        (sizes["medium"] + 1, f'bootstrap="medium" takes {megabytes(sizes["medium"])}'),
         (sizes["medium"] - 1, 'bootstrap="small"'),
         (sizes["small"] - 1, 'bootstrap="medium", compact="seeded"'),
         (
             packed["small"] + 1,
-            f'bootstrap="small", compact="seeded" takes {packed["small"] / 1e9:.2f} GB',
+            f'bootstrap="small", compact="seeded" takes {megabytes(packed["small"])}',
         ),
         (packed["small"] - 1, "fewer slots"),
         (1000, "fewer slots"),
@@ -185,7 +186,7 @@ def test_keys_that_do_not_fit_are_refused_with_the_size_that_does(monkeypatch):
         monkeypatch.setattr(becalm._native, "free_memory", lambda free=free: free)
         with pytest.raises(becalm.OutOfMemory) as e:
             becalm.keygen("ckks_toy_12", **options)
-        assert remedy in e.value.remedy and f"{free / 1e9:.2f} GB" in e.value.got
+        assert remedy in e.value.remedy and megabytes(free) in e.value.got
     for compact in (True, "seeded"):
         with pytest.raises(becalm.OutOfMemory, match="fewer slots"):
             becalm.keygen("ckks_toy_12", compact=compact, **options)
@@ -229,7 +230,7 @@ def test_files_come_back(keys, tmp_path):
     for memory in ("less", -1, float("nan"), None):
         with pytest.raises(becalm.BadInput, match="memory"):
             ckks.load_server(tmp_path / "server", "ckks_toy_12", **{**options, "memory": memory})
-    with pytest.raises(becalm.OutOfMemory, match="GB for keys and matrices"):
+    with pytest.raises(becalm.OutOfMemory, match="MB for keys and matrices"):
         ckks.load_server(tmp_path / "server", "ckks_toy_12", **{**options, "memory": 1e-3})
     (tmp_path / "x").write_bytes((tmp_path / "x").read_bytes()[:-9])
     with pytest.raises(becalm.BadFile):

@@ -65,7 +65,7 @@ def test_what_keygen_refuses_a_server_refuses(secret, monkeypatch):
             secret.server(progress=False, **options)
         assert e.value.remedy
     monkeypatch.setattr(ckks._native, "free_memory", lambda: 50_000_000)
-    with pytest.raises(becalm.OutOfMemory, match="GB"):
+    with pytest.raises(becalm.OutOfMemory, match=r"50\.0 MB free"):
         secret.server(slots=2048, bootstrap="large", progress=False)
 
 
