@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import becalm
-from becalm import _vectors, ckks
-from becalm._values import megabytes
+from becalm import _values, _vectors, ckks
 
 ROOT = Path(__file__).resolve().parent.parent
 TOY = {"allow_insecure": True, "progress": False}
@@ -171,13 +170,13 @@ def test_keys_that_do_not_fit_are_refused_with_the_size_that_does(monkeypatch):
     assert ckks.price("ckks_toy_12", bootstrap=None).peak_bytes < sizes["small"] / 3
     options = {"bootstrap": "large", **TOY}
     refused = [
-        (least + 1, f"compact=True takes {megabytes(least)}"),
-        (sizes["medium"] + 1, f'bootstrap="medium" takes {megabytes(sizes["medium"])}'),
+        (least + 1, f"compact=True takes {_values.megabytes(least)}"),
+        (sizes["medium"] + 1, f'bootstrap="medium" takes {_values.megabytes(sizes["medium"])}'),
         (sizes["medium"] - 1, 'bootstrap="small"'),
         (sizes["small"] - 1, 'bootstrap="medium", compact="seeded"'),
         (
             packed["small"] + 1,
-            f'bootstrap="small", compact="seeded" takes {megabytes(packed["small"])}',
+            f'bootstrap="small", compact="seeded" takes {_values.megabytes(packed["small"])}',
         ),
         (packed["small"] - 1, "fewer slots"),
         (1000, "fewer slots"),
@@ -186,7 +185,7 @@ def test_keys_that_do_not_fit_are_refused_with_the_size_that_does(monkeypatch):
         monkeypatch.setattr(becalm._native, "free_memory", lambda free=free: free)
         with pytest.raises(becalm.OutOfMemory) as e:
             becalm.keygen("ckks_toy_12", **options)
-        assert remedy in e.value.remedy and megabytes(free) in e.value.got
+        assert remedy in e.value.remedy and _values.megabytes(free) in e.value.got
     for compact in (True, "seeded"):
         with pytest.raises(becalm.OutOfMemory, match="fewer slots"):
             becalm.keygen("ckks_toy_12", compact=compact, **options)

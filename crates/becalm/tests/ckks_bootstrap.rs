@@ -500,7 +500,7 @@ fn less_memory_computes_the_same() {
         assert_eq!(c.bytes_as(&stored, form), bytes, "known before they are read");
     }
     let refused = refusal(share(ready / 100));
-    assert!(refused.starts_with("memory") && refused.contains("GB for keys and matrices"));
+    assert!(refused.starts_with("memory") && refused.contains("B for keys and matrices"));
     let some = share(ready * 3 / 4).unwrap();
     assert!(some.matrices <= matrices && some.matrices + some.keys < ready * 3 / 4, "{some:?}");
     assert!(some.matrices == matrices || some.keys == 0, "{some:?}");

@@ -83,7 +83,7 @@ fn too_little_memory_is_said_before() {
     refused(
         open(&cuda(std::slice::from_ref(&small)), TfheSetup::new(&keys, &needs)),
         "memory",
-        "GB free",
+        "B free",
     );
     assert_eq!(small.work(), (0, 0), "something was sent before");
     // Room for the key but not for a large batch.
@@ -95,7 +95,7 @@ fn too_little_memory_is_said_before() {
     program.output(y).unwrap();
     let walk = Arc::new(program.walk(&[0.0]).unwrap());
     let lanes = (bytes / 1000) as usize;
-    refused(session.load(Arc::new(program), walk, lanes, UNWATCHED), "memory", "GB free");
+    refused(session.load(Arc::new(program), walk, lanes, UNWATCHED), "memory", "B free");
 }
 
 /// A program of one lookup.
@@ -129,7 +129,7 @@ fn all_that_a_program_takes_is_asked_for_at_once() {
     let away = small.info().memory - key - (all - 256);
     small.allocate(away).unwrap();
     let pieces = small.allocations();
-    refused(session.load(program.clone(), walk.clone(), lanes, UNWATCHED), "memory", "GB free");
+    refused(session.load(program.clone(), walk.clone(), lanes, UNWATCHED), "memory", "B free");
     assert_eq!(small.allocations(), pieces, "something was allocated before");
     session.load(program, walk, lanes / 2, UNWATCHED).unwrap();
 }
@@ -279,14 +279,14 @@ fn auto_takes_the_cpu_for_what_a_gpu_lacks_and_says_why() {
     let small = |memory| {
         auto(Emulated::new(0).with(|info| (info.memory, info.multiprocessors) = (memory, 64)))
     };
-    works(&small(bytes / 2), "cpu", Some(("GB free", true)));
+    works(&small(bytes / 2), "cpu", Some(("B free", true)));
     let evaluator = Evaluator::new(&small(bytes + 4096), &keys).unwrap();
     assert_eq!((evaluator.info().name, evaluator.fallback()), ("cuda", None));
     let many: Vec<u64> = (0..512).map(|i| i % 4).collect();
     let result = evaluator.bootstrap(&secret.encrypt(&many).unwrap(), &table).unwrap();
     let wanted: Vec<u64> = many.iter().map(|m| (m + 1) % 4).collect();
     assert_eq!((secret.decrypt(&result).unwrap(), evaluator.info().name), (wanted, "cpu"));
-    assert!(evaluator.fallback().is_some_and(|f| f.gpu && f.why.contains("GB free")));
+    assert!(evaluator.fallback().is_some_and(|f| f.gpu && f.why.contains("B free")));
     let large = SecretKey::generate(TfheParams::named("toy_3_3_extended").unwrap(), true).unwrap();
     let large = large.evaluation_key().unwrap();
     let evaluator = Evaluator::new(&auto(Emulated::new(0)), &large).unwrap();
@@ -349,7 +349,7 @@ fn machines_are_asked_for_before_keys_are_made() {
         refused(
             Runs::<Tfhe>::accepts(&cuda(std::slice::from_ref(&small)), params(name)),
             "memory",
-            "GB free",
+            "B free",
         );
         Runs::<Tfhe>::accepts(&cuda(&[enough]), params(name)).unwrap();
         assert_eq!((small.work(), small.allocations()), ((0, 0), 0), "something was sent");

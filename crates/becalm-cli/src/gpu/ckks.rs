@@ -286,20 +286,33 @@ impl World<'_> {
             load_seconds,
             failed: None,
         };
-        let each = outputs.iter().zip(&messages).zip(&lanes);
-        for ((outputs, m), lane) in each {
+        self.check(&mut row, program, &lanes, &messages, &outputs, &alone)?;
+        Ok(row)
+    }
+
+    /// Compares every lane with its message or with the CPU, and with what it gives alone; a row that fails has no times.
+    fn check(
+        &self,
+        row: &mut Row,
+        program: &Arc<CkksProgram>,
+        lanes: &[&[&Rlwe]],
+        messages: &[Vec<Complex>],
+        outputs: &[Vec<Rlwe>],
+        alone: &[Vec<Rlwe>],
+    ) -> Result<()> {
+        for ((outputs, m), lane) in outputs.iter().zip(messages).zip(lanes) {
             match program.error() {
-                Some(error) => self.precise(&mut row, outputs, m, error)?,
-                None => self.same(&mut row, outputs, program, lane)?,
+                Some(error) => self.precise(row, outputs, m, error)?,
+                None => self.same(row, outputs, program, lane)?,
             }
         }
-        for (lane, alone) in outputs.iter().zip(&alone) {
-            self.equal(&mut row, lane, alone, "alone")?;
+        for (lane, alone) in outputs.iter().zip(alone) {
+            self.equal(row, lane, alone, "alone")?;
         }
         if row.failed.is_some() {
             (row.device_ms, row.call_ms, row.per_second) = (f64::NAN, f64::NAN, f64::NAN);
         }
-        Ok(row)
+        Ok(())
     }
 
     /// Compares a bootstrap with the precision of its formulas.

@@ -130,7 +130,7 @@ impl Circuit {
                 if set.len() < FEWEST {
                     continue;
                 }
-                match if good { net.counter(&set) } else { None } {
+                match if good { counter(&net, &set) } else { None } {
                     Some(counter) if counter.pays(self, room) => {
                         let results = set.iter().flat_map(|m| net.adders[m.0].results());
                         results.for_each(|(_, w)| taken[w.node()] = true);
@@ -148,83 +148,81 @@ impl Circuit {
     }
 }
 
-impl Net<'_> {
-    fn counter(&self, set: &[Member]) -> Option<Counter> {
-        let mut inputs: BTreeMap<i64, Vec<Wire>> = BTreeMap::new();
-        let mut outputs: BTreeMap<i64, Vec<Option<Wire>>> = BTreeMap::new();
-        let mut constants: BTreeMap<i64, i64> = BTreeMap::new();
-        for (i, e, turned) in set {
-            let (adder, e) = (&self.adders[*i], *e);
-            let turn = |w: Wire| if *turned { w.not() } else { w };
-            let outside = adder.operands.iter().filter(|w| !self.takes(*i, **w));
-            inputs.entry(e).or_default().extend(outside.map(|w| turn(*w)));
-            if *turned {
-                let all = if adder.fits { 1 } else { 3 };
-                *constants.entry(e).or_default() += all - adder.operands.len() as i64;
-            }
-            for (up, wire) in adder.results() {
-                if !matches!(self.taker.get(&wire.node()), Some(Some(_))) {
-                    outputs.entry(e + up).or_default().push(Some(turn(wire)));
-                }
-            }
-            if adder.sum.is_none() {
-                outputs.entry(e).or_default().push(None);
+fn counter(net: &Net, set: &[Member]) -> Option<Counter> {
+    let mut inputs: BTreeMap<i64, Vec<Wire>> = BTreeMap::new();
+    let mut outputs: BTreeMap<i64, Vec<Option<Wire>>> = BTreeMap::new();
+    let mut constants: BTreeMap<i64, i64> = BTreeMap::new();
+    for (i, e, turned) in set {
+        let (adder, e) = (&net.adders[*i], *e);
+        let turn = |w: Wire| if *turned { w.not() } else { w };
+        let outside = adder.operands.iter().filter(|w| !net.takes(*i, **w));
+        inputs.entry(e).or_default().extend(outside.map(|w| turn(*w)));
+        if *turned {
+            let all = if adder.fits { 1 } else { 3 };
+            *constants.entry(e).or_default() += all - adder.operands.len() as i64;
+        }
+        for (up, wire) in adder.results() {
+            if !matches!(net.taker.get(&wire.node()), Some(Some(_))) {
+                outputs.entry(e + up).or_default().push(Some(turn(wire)));
             }
         }
-        let (top, last) = outputs.last_key_value()?;
-        let (top, dropped) = (*top, last.len() > 1);
-        if dropped {
-            let last = self.parity(last)?;
-            outputs.insert(top, vec![Some(last)]);
+        if adder.sum.is_none() {
+            outputs.entry(e).or_default().push(None);
         }
-        if outputs.values().any(|list| list.len() > 1) {
-            return None;
-        }
-        let end = dropped.then_some(top);
-        let mut inputs = summands(inputs, constants, end)?;
-        let mut outputs: BTreeMap<i64, Wire> =
-            outputs.into_iter().filter_map(|(e, list)| Some((e, list[0]?))).collect();
-        // y + 1 = ¬y + 2·y: where 2·y is added to a sum whose digit y is.
-        for (e, wire) in &mut outputs {
-            if let Some(at) = inputs.iter().position(|i| *i == (e + 1, *wire)) {
-                inputs[at] = (*e, Wire::ONE);
-                *wire = wire.not();
-            }
-        }
-        let mut columns: BTreeMap<i64, Vec<Wire>> = BTreeMap::new();
-        inputs.iter().for_each(|(e, wire)| columns.entry(*e).or_default().push(*wire));
-        let inputs = summands(columns, BTreeMap::new(), end)?;
-        Some(Counter { inputs, outputs, adders: set.len() })
     }
+    let (top, last) = outputs.last_key_value()?;
+    let (top, dropped) = (*top, last.len() > 1);
+    if dropped {
+        let last = parity(net, last)?;
+        outputs.insert(top, vec![Some(last)]);
+    }
+    if outputs.values().any(|list| list.len() > 1) {
+        return None;
+    }
+    let end = dropped.then_some(top);
+    let mut inputs = summands(inputs, constants, end)?;
+    let mut outputs: BTreeMap<i64, Wire> =
+        outputs.into_iter().filter_map(|(e, list)| Some((e, list[0]?))).collect();
+    // y + 1 = ¬y + 2·y: where 2·y is added to a sum whose digit y is.
+    for (e, wire) in &mut outputs {
+        if let Some(at) = inputs.iter().position(|i| *i == (e + 1, *wire)) {
+            inputs[at] = (*e, Wire::ONE);
+            *wire = wire.not();
+        }
+    }
+    let mut columns: BTreeMap<i64, Vec<Wire>> = BTreeMap::new();
+    inputs.iter().for_each(|(e, wire)| columns.entry(*e).or_default().push(*wire));
+    let inputs = summands(columns, BTreeMap::new(), end)?;
+    Some(Counter { inputs, outputs, adders: set.len() })
+}
 
-    /// The node that is the parity of all of these, by XORs that are no adder's.
-    fn parity(&self, of: &[Option<Wire>]) -> Option<Wire> {
-        let mut open: HashMap<usize, Wire> = HashMap::new();
-        let mut todo = vec![];
-        for wire in of {
-            open.insert((*wire)?.node(), (*wire)?);
-            todo.push((*wire)?.node());
-        }
-        while let Some(node) = todo.pop() {
-            for xor in self.parities.get(&node).into_iter().flatten() {
-                let Node::Xor(a, b) = self.circuit.nodes[*xor] else { continue };
-                let both = [a, b].map(|w| open.get(&w.node()).copied());
-                let alone = |w: Wire| self.mode.shared || self.readers[w.node()] == 1;
-                if let [Some(x), Some(y)] = both
-                    && alone(x)
-                    && alone(y)
-                {
-                    open.remove(&x.node());
-                    open.remove(&y.node());
-                    let flip = x.negated() != y.negated();
-                    let sum = if flip { Wire::new(*xor).not() } else { Wire::new(*xor) };
-                    open.insert(*xor, sum);
-                    todo.push(*xor);
-                }
+/// The node that is the parity of all of these, by XORs that are no adder's.
+fn parity(net: &Net, of: &[Option<Wire>]) -> Option<Wire> {
+    let mut open: HashMap<usize, Wire> = HashMap::new();
+    let mut todo = vec![];
+    for wire in of {
+        open.insert((*wire)?.node(), (*wire)?);
+        todo.push((*wire)?.node());
+    }
+    while let Some(node) = todo.pop() {
+        for xor in net.parities.get(&node).into_iter().flatten() {
+            let Node::Xor(a, b) = net.circuit.nodes[*xor] else { continue };
+            let both = [a, b].map(|w| open.get(&w.node()).copied());
+            let alone = |w: Wire| net.mode.shared || net.readers[w.node()] == 1;
+            if let [Some(x), Some(y)] = both
+                && alone(x)
+                && alone(y)
+            {
+                open.remove(&x.node());
+                open.remove(&y.node());
+                let flip = x.negated() != y.negated();
+                let sum = if flip { Wire::new(*xor).not() } else { Wire::new(*xor) };
+                open.insert(*xor, sum);
+                todo.push(*xor);
             }
         }
-        if open.len() == 1 { open.into_values().next() } else { None }
     }
+    if open.len() == 1 { open.into_values().next() } else { None }
 }
 
 /// The addends and the constant by their exponents: of an addend that occurs several times at most one is left for each. From
