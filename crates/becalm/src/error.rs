@@ -205,7 +205,7 @@ constructors! {
     interrupted => Interrupted,
 }
 
-/// What the system says, but for the end of a file, which it does not name.
+/// The words of the system. It does not name the end of a file, so that has words of its own.
 pub(crate) fn in_words(e: &io::Error) -> String {
     match e.kind() {
         io::ErrorKind::UnexpectedEof => "the end of the file before all of it was read".into(),

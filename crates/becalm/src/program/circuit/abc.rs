@@ -168,7 +168,7 @@ impl Budget {
     }
 }
 
-/// What is said of a circuit that ABC does not get.
+/// The report on a circuit that ABC does not get.
 pub(super) fn unused() -> Rewriting {
     Rewriting { tool: command(), wrong: 0, remark: None }
 }

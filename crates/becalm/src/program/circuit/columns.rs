@@ -6,7 +6,7 @@ use super::weights::Room;
 use super::{Circuit, Node, Sum, Wire};
 use std::collections::{BTreeMap, VecDeque};
 
-/// What the results of a step are.
+/// The form of the results of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plan {
     /// Values of several digits where they are added up again: the fewest rotations.
@@ -22,7 +22,7 @@ struct Item {
     most: i64,
 }
 
-/// What is still to be added, by exponents.
+/// The bits and values that are still to be added, by exponents.
 #[derive(Default)]
 pub(super) struct Columns {
     items: BTreeMap<i64, VecDeque<Item>>,

@@ -148,6 +148,7 @@ impl Circuit {
     }
 }
 
+/// The counter of a connected set; `None` if two of its outputs have one weight, or if its sum is below 0.
 fn counter(net: &Net, set: &[Member]) -> Option<Counter> {
     let mut inputs: BTreeMap<i64, Vec<Wire>> = BTreeMap::new();
     let mut outputs: BTreeMap<i64, Vec<Option<Wire>>> = BTreeMap::new();

@@ -126,7 +126,7 @@ impl Elaborated<'_> {
     }
 }
 
-/// What a port of an operation is connected to.
+/// The signal that a port of an operation is connected to.
 fn operand<'a>(cell: &Operation<'a>, port: &str) -> Option<&'a str> {
     cell.operands.iter().find(|(name, _)| *name == port).map(|(_, value)| *value)
 }
