@@ -172,13 +172,15 @@ fn counts_cost_the_same_in_every_form() {
     };
     let low: Reader = |s, bits, form| s.count(bits, form)[..3].to_vec();
     for (name, reader, most) in
-        [("above 15", above, 8), ("halves", halves, 8), ("distance", distance, 32), ("low", low, 8)]
+        [("above 15", above, 8), ("halves", halves, 8), ("distance", distance, 21), ("low", low, 8)]
     {
         for form in FORMS {
             let (mut sketch, wires) = Sketch::new(31, 0);
             let outputs = reader(&mut sketch, &wires, form);
             let circuit = sketch.finish(outputs);
             let cost = circuit.compile(&params, Goal::Bootstraps).unwrap().program.cost();
+            // A tree of additions over gates is found in part.
+            let most = if (name, form) == ("distance", Form::Tree) { 32 } else { most };
             assert!(cost.bootstraps <= most, "{name} {form:?}: {}", cost.bootstraps);
         }
     }
