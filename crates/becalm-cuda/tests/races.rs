@@ -7,6 +7,7 @@
 use becalm_cuda::{Arithmetic, Kernels, RINGS, Ring, TEST_RINGS};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 /// Barriers that can be left out, numbered from 1 (`planted` in the kernels).
 const PLANTS: usize = 15;
@@ -111,34 +112,56 @@ const RNS_FOUND: [&str; 9] = [
     "key_baby key_baby_8",
 ];
 
-/// Compiles a race check of kernels whose last barrier has the number `plants`; what the compiler said if it cannot.
+/// A call of the compiler for sources of the emulator or kernels; what it said if it cannot.
+fn compile(with: impl FnOnce(&mut Command)) -> Result<(), String> {
+    let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
+    let mut command = Command::new(compiler());
+    command.arg("-std=c++17").arg("-I").arg(emulator()).arg("-I").arg(kernels);
+    with(&mut command);
+    let done = command.output().map_err(|e| format!("{}: {e}", compiler()))?;
+    match done.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&done.stderr).into_owned()),
+    }
+}
+
+fn emulator() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../becalm-emulator/emulator")
+}
+
+/// The emulator and the detector, compiled once for all checks.
+fn detector() -> Result<Vec<PathBuf>, String> {
+    static MADE: OnceLock<Result<Vec<PathBuf>, String>> = OnceLock::new();
+    let make = || {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let names = ["asynchronous", "emulator", "races"];
+        let sources = names.map(|name| emulator().join(format!("{name}.cpp")));
+        compile(|c| {
+            c.args(["-DBECALM_PLANTS", "-O3", "-c"]).args(sources).current_dir(folder);
+        })?;
+        Ok(names.map(|name| folder.join(format!("{name}.o"))).to_vec())
+    };
+    MADE.get_or_init(make).clone()
+}
+
+/// Compiles a race check of kernels whose last barrier has the number `plants`.
 fn build(kernels: impl Into<Kernels>, check: &str, plants: usize) -> Result<PathBuf, String> {
-    let (here, of) = (Path::new(env!("CARGO_MANIFEST_DIR")), kernels.into());
-    let emulator = here.join("../becalm-emulator/emulator");
+    let of = kernels.into();
     let file = |kind: &str| {
         let name = format!("{check}_{}{kind}", of.name());
         PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
     };
     let (object, program) = (file(".o"), file(""));
-    let call = |command: &mut Command| {
-        let done = command.output().map_err(|e| format!("{}: {e}", compiler()))?;
-        match done.status.success() {
-            true => Ok(()),
-            false => Err(String::from_utf8_lossy(&done.stderr).into_owned()),
-        }
-    };
-    let mut command = Command::new(compiler());
-    command.arg("-std=c++17").arg(format!("-DBECALM_PLANTS={plants}"));
-    command.arg("-I").arg(&emulator).arg("-I").arg(here.join("kernels"));
-    let mut kernels = Command::new(compiler());
-    kernels.args(command.get_args()).args(["-O1", "-fsanitize=thread", "-c"]);
-    kernels.args(of.macros().into_iter().map(|(name, value)| format!("-D{name}={value}")));
-    call(kernels.arg(emulator.join(format!("{check}.cpp"))).arg("-o").arg(&object))?;
-    command.arg("-O2").arg(&object);
-    command.args(
-        ["asynchronous.cpp", "emulator.cpp", "races.cpp"].map(|source| emulator.join(source)),
-    );
-    call(command.arg("-o").arg(&program)).map(|()| program)
+    compile(|c| {
+        c.arg(format!("-DBECALM_PLANTS={plants}")).args(["-O1", "-fsanitize=thread", "-c"]);
+        c.args(of.macros().into_iter().map(|(name, value)| format!("-D{name}={value}")));
+        c.arg(emulator().join(format!("{check}.cpp"))).arg("-o").arg(&object);
+    })?;
+    let parts = detector()?;
+    compile(|c| {
+        c.arg(&object).args(parts).arg("-o").arg(&program);
+    })?;
+    Ok(program)
 }
 
 /// Whether the compiler puts calls before accesses at all.

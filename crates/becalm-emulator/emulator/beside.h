@@ -14,7 +14,8 @@ emulator::Work of(unsigned grid, unsigned block, unsigned cluster, size_t shared
 
 /// Runs launches at once, to their end. Prints the name if there were races, and with `!` if a kernel made a mistake.
 inline void launch(const char* name, const std::vector<emulator::Work>& launches) {
-  const unsigned long before = races::found;
+  const races::Visit visit(name);
+  if (!visit.wanted) return;
   emulator::Pool* pool = emulator::make_pool();
   for (const emulator::Work& work : launches) emulator::add(*pool, work);
   emulator::Outcome outcome;
@@ -23,9 +24,8 @@ inline void launch(const char* name, const std::vector<emulator::Work>& launches
     outcome = emulator::go(*pool, &ticket);
   } while (outcome == emulator::Outcome::ENDED);
   if (outcome != emulator::Outcome::DONE) {
-    fprintf(stderr, "%d: %s: %s\n", emulator::plant, name, emulator::why(*pool));
+    fprintf(stderr, "%d: %s: %s\n", emulator::plant.number, name, emulator::why(*pool));
     printf(" !%s", name);
   }
   emulator::end_pool(pool);
-  if (races::found > before) printf(" %s", name);
 }

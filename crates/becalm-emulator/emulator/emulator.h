@@ -92,8 +92,12 @@ struct Fiber {
   const unsigned char *stack = nullptr, *stack_end = nullptr;
 };
 
-/// Which barrier is left out of the kernels, by its number; 0: none. Only for the race check.
-extern int plant;
+/// Which barrier is left out of the kernels, by its number; 0: none. Only for the race check, which notes what the kernels ask.
+struct Plant {
+  int number = 0;
+  bool operator==(int barrier) const;
+};
+extern Plant plant;
 
 /// The fiber that runs; one emulator for each thread of the process.
 extern __thread Fiber* current;

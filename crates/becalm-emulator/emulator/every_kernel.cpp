@@ -15,9 +15,8 @@ namespace {
 template <class F>
 void launch(const char* kernel, dim3 grid, unsigned block, unsigned cluster, size_t shared, F thread) {
   const emulator::Launch shape{grid, dim3(block), cluster, shared, 0};
-  const unsigned long before = races::found;
-  emulator::run(shape, [](void* f) { (*static_cast<F*>(f))(); }, &thread);
-  if (races::found > before) printf(" %s", kernel);
+  const races::Visit visit(kernel);
+  if (visit.wanted) emulator::run(shape, [](void* f) { (*static_cast<F*>(f))(); }, &thread);
 }
 
 std::vector<u64> words(size_t count) {
@@ -148,24 +147,17 @@ void micro() {
 }
 #endif
 
+void all() {
+  const std::vector<Value> table(TWIST_AT + M, Value{});
+  transforms(table.data());
+  switches();
+  rotations(table.data());
+  linear();
+#ifdef BECALM_MICRO
+  micro();
+#endif
+}
+
 }  // namespace
 
-int main() {
-  std::vector<Value> table(TWIST_AT + M, Value{});
-  for (emulator::plant = 0; emulator::plant <= BECALM_PLANTS; emulator::plant++) {
-    races::found = 0;
-    printf("%d:", emulator::plant);
-    transforms(table.data());
-    switches();
-    rotations(table.data());
-    linear();
-#ifdef BECALM_MICRO
-    micro();
-#endif
-    printf(" %lu races", races::found);
-    if (races::first_place) printf(", the first at %p", races::first_place);
-    races::first_place = nullptr;
-    puts("");
-    fflush(stdout);
-  }
-}
+int main() { races::check(1, BECALM_PLANTS, all); }

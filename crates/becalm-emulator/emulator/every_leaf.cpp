@@ -10,13 +10,14 @@
 namespace {
 #include "kernels.cuh"
 
-/// The first number of `planted` in `leaves.cuh`, and in `streams.cuh` and `batch.cuh`; BECALM_PLANTS is the last.
-constexpr int FIRST_PLANT = 16, FIRST_OF_BATCH = 28;
-/// More than the longest ring has stages.
-constexpr u32 STEPS = 9;
+/// The first number of `planted` in `leaves.cuh`, `streams.cuh` and `batch.cuh`; BECALM_PLANTS is the last.
+constexpr int FIRST_PLANT = 16;
 
 template <int BLOCKS>
 void rotate(const char* name, const Value* table) {
+  using Layout = LeavesLayout<BLOCKS>;
+  // More than the ring has stages.
+  constexpr u32 STEPS = Layout::STAGES + 1;
   const std::vector<Value> key(STEPS * TILES * TILE_VALUES, Value{1.0, 2.0});
   std::vector<u32> exponents(STEPS * GGSWS);
   for (u32 i = 0; i < STEPS * GGSWS; i++) exponents[i] = i * 2654435761u % (2 * N);
@@ -28,13 +29,12 @@ void rotate(const char* name, const Value* table) {
     kernel(acc.data(), nullptr, nullptr, 0, bundles.data(), bundles.size(), flags.data(), STEPS, table);
   };
   auto stream = [&] { becalm_bundle_stream(bundles.data(), flags.data(), key.data(), exponents.data(), STEPS, table); };
-  using Layout = LeavesLayout<BLOCKS>;
   launch(name, {of(BLOCKS, Layout::BLOCK_THREADS, BLOCKS, Layout::BYTES, rotation), of(3, STREAM_THREADS, 1, STREAM_BYTES, stream)});
 }
 
 /// A batch of one block that rotates and two that make bundles, with a ring of one step.
 void batch(const Value* table) {
-  constexpr u32 BATCH_STEPS = 6, JOBS = 4;
+  constexpr u32 BATCH_STEPS = 4, JOBS = 4;
   const std::vector<Value> key(BATCH_STEPS * TILES * TILE_VALUES, Value{1.0, 2.0});
   std::vector<u64> packed(BATCH_STEPS * UNIT_JOBS * 4, 0x0001000200030004u);
   std::vector<Value> ring(UNIT_JOBS * BUNDLE_VALUES);
@@ -48,23 +48,13 @@ void batch(const Value* table) {
   launch("batch", {of(3, 32 * WarpsLayout::WARPS, 1, BYTES, all)});
 }
 
+void all() {
+  const std::vector<Value> table(TWIST_AT + M, Value{1.0, 0.0});
+  rotate<16>("leaves_16", table.data());
+  rotate<4>("leaves_4", table.data());
+  batch(table.data());
+}
+
 }  // namespace
 
-int main() {
-  const std::vector<Value> table(TWIST_AT + M, Value{1.0, 0.0});
-  for (int plant = FIRST_PLANT - 1; plant <= BECALM_PLANTS; plant++) {
-    emulator::plant = plant < FIRST_PLANT ? 0 : plant;
-    races::found = 0;
-    printf("%d:", emulator::plant);
-    if (emulator::plant < FIRST_OF_BATCH) {
-      rotate<16>("leaves_16", table.data());
-      rotate<4>("leaves_4", table.data());
-    }
-    if (emulator::plant == 0 || emulator::plant >= FIRST_OF_BATCH) batch(table.data());
-    printf(" %lu races", races::found);
-    if (races::first_place) printf(", the first at %p", races::first_place);
-    races::first_place = nullptr;
-    puts("");
-    fflush(stdout);
-  }
-}
+int main() { races::check(FIRST_PLANT, BECALM_PLANTS, all); }

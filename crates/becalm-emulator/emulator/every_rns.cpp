@@ -14,9 +14,8 @@ namespace {
 template <class F>
 void launch(const char* kernel, dim3 grid, unsigned block, size_t shared, F thread) {
   const emulator::Launch shape{grid, dim3(block), 1, shared, 0};
-  const unsigned long before = races::found;
-  emulator::run(shape, [](void* f) { (*static_cast<F*>(f))(); }, &thread);
-  if (races::found > before) printf(" %s", kernel);
+  const races::Visit visit(kernel);
+  if (visit.wanted) emulator::run(shape, [](void* f) { (*static_cast<F*>(f))(); }, &thread);
 }
 
 /// Two limbs of two polynomials, from one place to another and in place.
@@ -97,23 +96,16 @@ void sums(const std::vector<Word>& words) {
   });
 }
 
-}  // namespace
-
-int main() {
+void all() {
   const std::vector<double2> twiddles(N / 16);
   const double* const table = &twiddles.data()->x;
   const std::vector<Word> words{{1048573.0, 1 / 1048573.0, 0, 0, table, table}};
-  for (emulator::plant = 0; emulator::plant <= BECALM_PLANTS; emulator::plant++) {
-    races::found = 0;
-    printf("%d:", emulator::plant);
-    transforms(words);
-    conversions(words);
-    keys(words);
-    sums(words);
-    printf(" %lu races", races::found);
-    if (races::first_place) printf(", the first at %p", races::first_place);
-    races::first_place = nullptr;
-    puts("");
-    fflush(stdout);
-  }
+  transforms(words);
+  conversions(words);
+  keys(words);
+  sums(words);
 }
+
+}  // namespace
+
+int main() { races::check(1, BECALM_PLANTS, all); }

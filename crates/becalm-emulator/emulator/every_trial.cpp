@@ -32,15 +32,4 @@ void trials() {
 
 }  // namespace
 
-int main() {
-  for (emulator::plant = 0; emulator::plant <= BECALM_PLANTS; emulator::plant++) {
-    races::found = 0;
-    printf("%d:", emulator::plant);
-    trials();
-    printf(" %lu races", races::found);
-    if (races::first_place) printf(", the first at %p", races::first_place);
-    races::first_place = nullptr;
-    puts("");
-    fflush(stdout);
-  }
-}
+int main() { races::check(1, BECALM_PLANTS, trials); }

@@ -10,7 +10,7 @@
 
 #include "emulator.h"
 
-int emulator::plant = 0;
+emulator::Plant emulator::plant;
 
 namespace races {
 
@@ -101,6 +101,9 @@ uintptr_t last_number = ~uintptr_t(0);
 Page* last_page = nullptr;
 uint32_t now = 0;
 size_t running = 0;
+/// The barriers that each launch of `check` comes to, a bit for each; and how many launches there were since it called `kernels`.
+std::vector<uint64_t> met;
+size_t visits = 0;
 std::vector<Times> launches;
 /// The launch of each cluster, and those that run; none has number 0.
 std::vector<uint32_t> launch_of(1);
@@ -283,6 +286,30 @@ void report(const void* place) {
   if (found++ == 0) first_place = place;
 }
 
+void check(int first, int last, void (*kernels)()) {
+  for (int number = first - 1; number <= last; number++) {
+    emulator::plant.number = number < first ? 0 : number;
+    found = 0, first_place = nullptr, visits = 0;
+    printf("%d:", emulator::plant.number);
+    kernels();
+    printf(" %lu races", found);
+    if (first_place) printf(", the first at %p", first_place);
+    puts("");
+    fflush(stdout);
+  }
+}
+
+/// With all barriers a launch gets its place in `met`; without one it finds what it was there.
+static bool is_wanted() {
+  const int number = emulator::plant.number;
+  if (number == 0) met.resize(visits + 1);
+  return number == 0 || met[visits] >> number & 1;
+}
+Visit::Visit(const char* name) : name(name), before(found), wanted(is_wanted()) { visits++; }
+Visit::~Visit() {
+  if (found > before) printf(" %s", name);
+}
+
 void access(const void* at, size_t bytes, bool write, bool atomic, const void* place) {
   const emulator::Fiber* fiber = emulator::current;
   if (busy || !fiber || !fiber->block) return;
@@ -445,6 +472,11 @@ void done(const void* shared, size_t bytes, unsigned thread, bool last) {
 }
 
 }  // namespace races
+
+bool emulator::Plant::operator==(int barrier) const {
+  if (number == 0) races::met[races::visits - 1] |= uint64_t(1) << barrier;
+  return number == barrier;
+}
 
 #define PLACE __builtin_return_address(0)
 extern "C" {

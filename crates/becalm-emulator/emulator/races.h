@@ -19,6 +19,19 @@ extern const void* first_place;
 void access(const void* at, size_t bytes, bool write, bool atomic, const void* place);
 /// A race that was found otherwise.
 void report(const void* place);
+
+/// Calls `kernels` with all barriers, and then without each of those numbered `first` to `last`. Prints a line for each: the kernels with
+/// races, and how many races there were.
+void check(int first, int last, void (*kernels)());
+/// A launch of `kernels`, while it lives; its end prints the name if there were races. Without a barrier only those launches are wanted
+/// that came to it when there were all: the others would do what they did.
+struct Visit {
+  const char* const name;
+  const unsigned long before;
+  const bool wanted;
+  explicit Visit(const char* name);
+  ~Visit();
+};
 /// The thread that runs begins an asynchronous copy to here, a write that nothing is ordered behind; has waited for it.
 void begun(const void* at, size_t bytes);
 void landed(const void* at, size_t bytes);

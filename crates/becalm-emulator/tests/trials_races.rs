@@ -42,7 +42,7 @@ fn build() -> PathBuf {
     // Not linked to the sanitizer's library: the calls before accesses are those of `races.cpp`.
     kernels.args(command.get_args()).args(["-O1", "-fsanitize=thread", "-c"]);
     call(kernels.arg(emulator.join("every_trial.cpp")).arg("-o").arg(&object));
-    command.arg("-O2").arg(&object);
+    command.arg("-O3").arg(&object);
     let sources = ["asynchronous.cpp", "emulator.cpp", "races.cpp"];
     command.args(sources.map(|source| emulator.join(source)));
     call(command.arg("-o").arg(&program));
