@@ -209,15 +209,16 @@ impl Netlist {
     }
 }
 
-/// AES-128: a key and a block, each as a number whose first byte is the most significant one.
-pub fn aes() -> String {
+/// AES-128, or the sum with the next key behind its first rounds: of a key and a block, each as a number whose first byte is the most
+/// significant one.
+pub fn aes(rounds: usize) -> String {
     let (mut net, words) = Netlist::new(&[128, 128]);
     let bytes = |word: &Word| word.rchunks(8).map(<[usize]>::to_vec).collect::<Vec<Word>>();
     let (mut key, mut state) = (bytes(&words[0]), bytes(&words[1]));
     let mut constant = 1u8;
-    for round in 0..=10 {
+    for round in 0..=rounds {
         state = state.iter().zip(&key).map(|(s, k)| net.xor_words(s, k)).collect();
-        if round == 10 {
+        if round == rounds {
             break;
         }
         state = state.iter().map(|byte| net.substitute(byte)).collect();
