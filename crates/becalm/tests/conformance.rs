@@ -2,6 +2,7 @@
 //! instructions. Modulo p words must be equal; modulo 2^64 phases may differ by the FFT term of the noise formula.
 //! A new backend adds one line to `machines::backends`.
 
+mod full;
 mod machines;
 
 use becalm::Error;
@@ -12,6 +13,7 @@ use becalm::math::Modulus;
 use becalm::params::{Kind, Order, TfheParams};
 use becalm::program::{Gate, Op, Program, Reg, RegInfo, RegType};
 use becalm::tfhe::{Output, Table, noise};
+use full::full;
 use machines::backends;
 
 /// A machine that users can name is one that these tests compare. `reference` is what they compare with, and `auto` is one of the others.
@@ -51,21 +53,32 @@ fn keys(params: &TfheParams) -> Keys {
     Keys { secret, evaluation }
 }
 
-/// Runs a program on every backend and compares all outputs with the reference's.
-fn agree(keys: &Keys, program: Program, inputs: &[Ciphertext], depth: usize) -> Vec<Lwe> {
+/// Of a batch, the ciphertexts that a GPU gets, as emulators are slow: one for each of three, one more than a tile of a larger batch,
+/// and all in a full run.
+fn few(is_gpu: bool, x: &Lwe) -> Lwe {
+    let some = if x.len() > 16 { 17 } else { x.len().min(3) };
+    if is_gpu && !full() { x.slice(0..some).unwrap() } else { x.clone() }
+}
+
+/// Runs a program on every backend and compares all outputs with the reference's; on GPUs those of [`few`].
+fn agree(keys: &Keys, program: Program, inputs: &[Lwe], depth: usize) -> Vec<Lwe> {
     let program = Arc::new(program);
     program.validate().unwrap();
     let reference = Evaluator::new(&Reference, &keys.evaluation).unwrap();
-    let wanted = reference.run(&program, inputs).unwrap();
+    let whole: Vec<Ciphertext> = inputs.iter().map(|x| x.clone().into()).collect();
+    let all = reference.run(&program, &whole).unwrap();
     let p = keys.secret.params();
     for (name, backend) in backends() {
         if !runs(backend.as_ref(), &program) {
             continue;
         }
         let evaluator = Evaluator::new(backend.as_ref(), &keys.evaluation).unwrap();
-        let got = evaluator.run(&program, inputs).unwrap();
-        assert_eq!(got.len(), wanted.len());
-        for (got, wanted) in got.iter().zip(&wanted) {
+        let is_gpu = backend.info().name == "cuda";
+        let some: Vec<Ciphertext> = inputs.iter().map(|x| few(is_gpu, x).into()).collect();
+        let got = evaluator.run(&program, &some).unwrap();
+        assert_eq!(got.len(), all.len());
+        for (got, wanted) in got.iter().zip(&all) {
+            let wanted = &few(is_gpu, wanted);
             let values = [got, wanted].map(|c| keys.secret.decrypt(c).unwrap());
             assert_eq!(values[0], values[1], "{} on {name}", p.name);
             if p.modulus == Modulus::Goldilocks {
@@ -75,7 +88,7 @@ fn agree(keys: &Keys, program: Program, inputs: &[Ciphertext], depth: usize) -> 
             }
         }
     }
-    wanted
+    all
 }
 
 /// Phases differ by at most seven standard deviations of the FFT error and of what it sets off: where it flips the rounding
@@ -159,7 +172,7 @@ fn bootstraps_agree_for_every_kind_of_table() {
             for y in program.lookup_many(x, &table).unwrap() {
                 program.output(y).unwrap();
             }
-            agree(&keys, program, &[ct.into()], 1);
+            agree(&keys, program, &[ct], 1);
         }
     }
 }
@@ -189,8 +202,10 @@ fn encrypted_tables_agree() {
             });
             for (name, backend) in others {
                 let evaluator = Evaluator::new(backend.as_ref(), &keys.evaluation).unwrap();
+                let ct = few(backend.info().name == "cuda", &ct);
                 let got = evaluator.bootstrap_encrypted(&ct, &glwe).unwrap();
                 let got: Vec<_> = got.iter().map(|c| keys.secret.decrypt(c).unwrap()).collect();
+                let wanted: Vec<_> = wanted.iter().map(|all| &all[..ct.len()]).collect();
                 assert_eq!(got, wanted, "{} on {name}", params.name);
             }
         }
@@ -286,7 +301,7 @@ fn gates_and_multiplexers_agree_with_the_clear() {
         let bits: Vec<[u64; 3]> = (0..8).map(|i| [i >> 2 & 1, i >> 1 & 1, i & 1]).collect();
         let column = |c: usize| bits.iter().map(|b| b[c]).collect::<Vec<_>>();
         let encrypt = |c| keys.secret.encrypt_as(&column(c), encoding, 2).unwrap();
-        let inputs: Vec<Ciphertext> = (0..3).map(|c| encrypt(c).into()).collect();
+        let inputs: Vec<Lwe> = (0..3).map(encrypt).collect();
         let mut program = Program::new(keys.secret.params().clone());
         let info =
             RegInfo { ty: RegType::Lwe(keys.secret.resting_role()), encoding, range: (0, 1) };
@@ -342,7 +357,7 @@ fn every_instruction_agrees() {
                 && (backend.info().name != "cuda" || Cuda::runs(params).is_ok());
             assert_eq!(runs(backend.as_ref(), &p), wanted, "{} on {name}", params.name);
         }
-        let results = agree(&keys, p, &[x.into()], 1);
+        let results = agree(&keys, p, &[x], 1);
         let results: Vec<_> = results.iter().map(|c| keys.secret.decrypt(c).unwrap()).collect();
         let up: Vec<u64> = values.iter().map(|m| m + 1).collect();
         let first: Vec<u64> = up.iter().step_by(w).copied().collect();
@@ -414,7 +429,7 @@ fn programs_of_several_waves_agree() {
         program.output(sum).unwrap();
         let cost = program.cost();
         assert_eq!((cost.bootstraps, cost.key_switches, cost.depth), (2, 2, 2));
-        let encrypt = |v: &[u64]| keys.secret.encrypt_as(v, encoding, below).unwrap().into();
+        let encrypt = |v: &[u64]| keys.secret.encrypt_as(v, encoding, below).unwrap();
         let results = agree(&keys, program, &[encrypt(&a), encrypt(&b)], 2);
         let wanted: Vec<u64> = a.iter().zip(&b).map(|(a, b)| (a * a % below + b + 1) % p).collect();
         assert_eq!(keys.secret.decrypt(&results[0]).unwrap(), wanted, "{}", params.name);
