@@ -144,8 +144,8 @@ fn check_walk(p: &TfheParams, values: u64) {
     assert!((walked - formula).abs() < 1e-6, "{}: walk 2^{walked}, formula 2^{formula}", p.name);
 }
 
-fn check(name: &str) {
-    for kind in [ModulusSwitch::Centered, ModulusSwitch::Plain] {
+fn check(name: &str, kinds: &[ModulusSwitch]) {
+    for &kind in kinds {
         let (p, values) = failing(set(name, SHORT), kind);
         check_walk(&p, values);
         let (expected, trials) = (predicted(&p, values), KEYS * TRIALS_PER_KEY);
@@ -165,25 +165,28 @@ fn check(name: &str) {
     }
 }
 
-/// Both orders, both moduli, both moduli of the key switch, centred and plain rounding.
+const BOTH: [ModulusSwitch; 2] = [ModulusSwitch::Centered, ModulusSwitch::Plain];
+
+/// Both orders, both moduli, both moduli of the key switch, centred and plain rounding. Modulo p each order has one rounding: with
+/// BECALM_FULL=1 it has both.
 #[test]
 fn failures_key_switch_first() {
-    check("tfhe_1_1");
+    check("tfhe_1_1", &BOTH);
 }
 
 #[test]
 fn failures_key_switch_first_modulo_p() {
-    check("tfhe_1_1_p");
+    check("tfhe_1_1_p", if full() { &BOTH } else { &BOTH[..1] });
 }
 
 #[test]
 fn failures_key_switch_last() {
-    check("tfhe_boolean");
+    check("tfhe_boolean", &BOTH);
 }
 
 #[test]
 fn failures_key_switch_last_modulo_p() {
-    check("tfhe_boolean_p");
+    check("tfhe_boolean_p", if full() { &BOTH } else { &BOTH[1..] });
 }
 
 /// The count would see a tenth more noise at the decision.
@@ -262,8 +265,9 @@ fn check_tail(p: &TfheParams, keys: usize, per_key: usize) {
 #[test]
 fn what_is_decided_has_a_normal_tail() {
     // Digits of a key switch have a mean, half a digit below zero, so that a part of its noise is the same for all decisions of a
-    // key: as independent as the interval takes them for are only decisions of many keys.
-    let (keys, per_key) = if full() { (2048, 8) } else { (1024, 8) };
+    // key: as independent as the interval takes them for are only decisions of many keys. 4096 decisions tell distributions 0.025
+    // apart, the 16384 of a full run those 0.013 apart.
+    let (keys, per_key) = if full() { (2048, 8) } else { (512, 8) };
     for name in ["tfhe_1_1", "tfhe_boolean_p"] {
         check_tail(&set(name, SHORT), keys, per_key);
     }
