@@ -1,5 +1,5 @@
-//! The noise of every primitive against its formula, over 4096 samples: the formula lies inside the 99 % interval of the
-//! measured variance, and the mean inside its own.
+//! The noise of every primitive against its formula, over 2048 samples, with BECALM_FULL=1 over 4096: the formula lies inside the
+//! 99 % interval of the measured variance, which is 8 % either way and 6 % in a full run, and the mean inside its own.
 //!
 //! One rotation gives one sample of each step: key switch, modulus switch and blind rotation are read with the secret
 //! key off the registers of one program. The coefficients of one rotation are not used as samples: what rounding leaves
@@ -17,12 +17,15 @@ use becalm::params::{ModulusSwitch, Noise, Order, TfheParams};
 use becalm::program::Program;
 use becalm::tfhe::Table;
 use becalm::tfhe::noise::{self, NoiseReport};
+use full::full;
 use statistics::sets::{changed, difference, exponents, levels, set};
 use statistics::{Interval, Moments, until_accepted};
 use std::sync::Arc;
 
 const KEYS: usize = 64;
-const SAMPLES_PER_KEY: usize = 64;
+fn samples_per_key() -> usize {
+    if full() { 64 } else { 32 }
+}
 /// Keys for one of the others where slots share a mask: most of the noise of a key switch is common to the samples of one key there, its
 /// square is far from a normal law, and Student's interval wants that many more groups. Samples are as many.
 const MORE_KEYS: usize = 4;
@@ -129,7 +132,7 @@ fn measure_key(
     let q = p.modulus;
     let (program, table) = program(p);
     let each = table.input();
-    let count = (SAMPLES_PER_KEY / more_keys(p) * p.slots) as u64;
+    let count = (samples_per_key() / more_keys(p) * p.slots) as u64;
     let values: Vec<u64> = (0..count).map(|i| i * 37 % each.values).collect();
     let input = secret.encrypt_as(&values, each, each.values).unwrap();
     let evaluator = Evaluator::new(&Cpu::with_instructions(0, level).unwrap(), keys).unwrap();
@@ -219,13 +222,18 @@ fn plain(p: TfheParams) -> TfheParams {
     changed(p, "plain", |p| p.modulus_switch = ModulusSwitch::Plain)
 }
 
-/// A test for each set, so that they run side by side; those of the second list in `make test-full` only.
+/// A test for each set, so that they run side by side; those of the last list in `make test-full` only. A level computes alike for
+/// all sets of one kind of rotation: the first of each kind is measured at every level.
 macro_rules! steps {
-    (always: $($always:ident)*; full: $($full:ident)*) => {
+    (every_level: $($every:ident)*; best: $($best:ident)*; full: $($full:ident)*) => {
         $(#[test]
-        fn $always() {
-            let p = set(stringify!($always), SHORT);
+        fn $every() {
+            let p = set(stringify!($every), SHORT);
             check(&p, &levels(p.modulus));
+        })*
+        $(#[test]
+        fn $best() {
+            check(&set(stringify!($best), SHORT), &[Level::best()]);
         })*
         mod full_size {
             use super::*;
@@ -240,7 +248,8 @@ macro_rules! steps {
 }
 
 steps! {
-    always: tfhe_2_2 tfhe_1_1 tfhe_2_2_p tfhe_1_1_p tfhe_2_2_multi_bit_3 fast_2_2;
+    every_level: tfhe_1_1 tfhe_2_2_multi_bit_3;
+    best: tfhe_2_2 tfhe_2_2_p tfhe_1_1_p fast_2_2;
     full: tfhe_1_1_multi_bit_4 tfhe_2_2_multi_bit_2 tfhe_2_2_multi_bit_4 tfhe_2_2_multi_bit_5 tfhe_2_2_multi_bit_4_gaussian
         tfhe_1_1_multi_bit_3 tfhe_1_1_multi_bit_4_gaussian fast_1_1 tfhe_2_2_ks64 tfhe_2_2_gaussian tfhe_1_1_gaussian
         tfhe_boolean tfhe_boolean_p tfhe_boolean_ks_pbs tfhe_boolean_ks_pbs_2m64 tfhe_boolean_ks_pbs_p
@@ -266,7 +275,7 @@ fn other_moduli_orders_and_roundings() {
 /// Samples of fresh ciphertexts, all in one batch: their errors are independent.
 fn fresh(p: &TfheParams) -> Moments {
     let secret = SecretKey::generate(p, true).unwrap();
-    let values = vec![1; 4 * KEYS * SAMPLES_PER_KEY];
+    let values = vec![1; 256 * KEYS];
     let ct = secret.encrypt(&values).unwrap();
     Moments::independent(&secret.errors(&ct, &values).unwrap())
 }
@@ -291,9 +300,11 @@ fn fresh_ciphertexts_under_both_keys() {
     }
 }
 
-/// The tests would see a tenth more noise: it is planted in each step, in sets whose formulas it dominates.
+/// The tests would see a seventh more noise, a tenth in a full run: it is planted in each step, in sets whose formulas it dominates.
+/// It is five deviations beyond the interval, and goes unseen less than once in a million runs.
 #[test]
-fn a_tenth_more_noise_is_seen() {
+fn a_seventh_more_noise_is_seen() {
+    let more: f64 = if full() { 1.1 } else { 1.15 };
     let gaussian = |small: f64, big: f64| {
         changed(set("toy_1_1_p", SHORT), "planted", |p| {
             p.lwe_dimension = SHORT;
@@ -305,10 +316,13 @@ fn a_tenth_more_noise_is_seen() {
     let seen = |p: &TfheParams, step: &str| {
         compare(p, &claimed, &[Level::best()]).iter().any(|w| w.of.1 == step)
     };
-    assert!(seen(&gaussian(1.1, 1.0), "key switch"));
-    assert!(seen(&gaussian(1.0, 1.1), "blind rotation"));
+    assert!(seen(&gaussian(more, 1.0), "key switch"));
+    assert!(seen(&gaussian(1.0, more), "blind rotation"));
     // The error of the modulus switch is that of n roundings.
-    let longer = TfheParams { lwe_dimension: SHORT * 121 / 100 + 1, ..claimed.clone() };
+    let longer = TfheParams {
+        lwe_dimension: (SHORT as f64 * more * more).ceil() as usize,
+        ..claimed.clone()
+    };
     assert!(seen(&longer, "modulus switch"));
     assert!(!agrees(&fresh(&gaussian(1.0, 1.1)), &fresh_expected(&claimed)));
 }
