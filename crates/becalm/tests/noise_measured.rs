@@ -248,8 +248,8 @@ macro_rules! steps {
 }
 
 steps! {
-    every_level: tfhe_1_1 tfhe_2_2_multi_bit_3;
-    best: tfhe_2_2 tfhe_2_2_p tfhe_1_1_p fast_2_2;
+    every_level: tfhe_1_1 tfhe_2_2_multi_bit_3 fast_2_2;
+    best: tfhe_2_2 tfhe_2_2_p tfhe_1_1_p;
     full: tfhe_1_1_multi_bit_4 tfhe_2_2_multi_bit_2 tfhe_2_2_multi_bit_4 tfhe_2_2_multi_bit_5 tfhe_2_2_multi_bit_4_gaussian
         tfhe_1_1_multi_bit_3 tfhe_1_1_multi_bit_4_gaussian fast_1_1 tfhe_2_2_ks64 tfhe_2_2_gaussian tfhe_1_1_gaussian
         tfhe_boolean tfhe_boolean_p tfhe_boolean_ks_pbs tfhe_boolean_ks_pbs_2m64 tfhe_boolean_ks_pbs_p
