@@ -115,6 +115,7 @@ const EXTENDED: &[(&str, &[&str])] = &[
             "apps::integer::multiply",
             "apps::integer::prefix",
             "apps::integer::shift",
+            "apps::integer::sign",
             "apps::integer::table",
             "apps::integer::tabulate",
             "apps::integer::zero",
@@ -125,8 +126,12 @@ const EXTENDED: &[(&str, &[&str])] = &[
     ("backend::cpu::rlwe::plain::Plain", &["backend::cpu::rlwe::constants"]),
     ("backend::cuda::handles::Function", &["backend::cuda::driver"]),
     (
-        "backend::cuda::rlwe::instructions::Recorder",
-        &["backend::cuda::rlwe::linear", "backend::cuda::rlwe::polynomial"],
+        "backend::cuda::rlwe::recorder::Recorder",
+        &[
+            "backend::cuda::rlwe::instructions",
+            "backend::cuda::rlwe::linear",
+            "backend::cuda::rlwe::polynomial",
+        ],
     ),
     (
         "backend::cuda::rlwe::tape::Tape",
@@ -143,7 +148,6 @@ const EXTENDED: &[(&str, &[&str])] = &[
         &["cipher::file::keys", "tfhe::encrypt", "tfhe::keygen", "tfhe::slots"],
     ),
     ("cipher::rlwe::CkksKeys", &["cipher::purpose"]),
-    ("cipher::rlwe::KeyForm", &["ckks::wire"]),
     ("cipher::rlwe::Purpose", &["cipher::purpose"]),
     ("cipher::rlwe::Rlwe", &["ckks::encrypt"]),
     ("cipher::rlwe::StoredKey", &["ckks::wire"]),
@@ -163,15 +167,7 @@ const EXTENDED: &[(&str, &[&str])] = &[
     ),
     (
         "job::folder::Job",
-        &[
-            "job::check",
-            "job::collect",
-            "job::look",
-            "job::price",
-            "job::queue",
-            "job::verify",
-            "job::work",
-        ],
+        &["job::check", "job::collect", "job::look", "job::price", "job::verify", "job::work"],
     ),
     ("params::ckks::CkksParams", &["params::lookup"]),
     ("program::graph::Graph", &["program::pace"]),

@@ -9,6 +9,7 @@ mod key_switch;
 mod keys;
 mod linear;
 mod polynomial;
+mod recorder;
 mod session;
 mod tables;
 mod tape;
