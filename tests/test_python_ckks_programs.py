@@ -303,6 +303,12 @@ def test_programs_of_both_schemes_have_one_vocabulary():
         assert (again.inputs, again.outputs, again.needs.bootstrap) == (1, 1, False)
         assert again.cost == p.cost and again.params.name == p.params.name
         assert "1 input, 1 output" in repr(p)
+        assert p.needs == again.needs == pickle.loads(pickle.dumps(p.needs))
+        with pytest.raises(TypeError, match="unhashable"):
+            hash(p.needs)
+    p = becalm.Program(SET)
+    p.output(p.input().rotate(1))
+    assert p.needs != programs[1].needs and p.needs | programs[1].needs == p.needs
     p = becalm.Program("toy_cm_1_1_w2")
     x = p.pack([p.input_slot(below=2), p.input_slot(below=2)])
     p.output(p.slot_map(p.lookup(x, lambda m: m), 3, (1, 0)))

@@ -84,7 +84,7 @@ class Needs(_html.Shown):
     [1]
     """
 
-    __slots__ = ("_native", "_program")
+    __slots__ = ("_native",)
 
     def __init__(self, native: _native.CkksNeeds) -> None:
         if not isinstance(native, _native.CkksNeeds):
@@ -95,7 +95,7 @@ class Needs(_html.Shown):
     @property
     def rotations(self) -> list[int]:
         """Rotations by these numbers of slots to the left."""
-        return [by for by, _ in self._native.rotations]
+        return self._native.rotations
 
     @property
     def conjugate(self) -> bool:
@@ -112,6 +112,12 @@ class Needs(_html.Shown):
         if not isinstance(other, Needs):
             return NotImplemented
         return Needs(self._native.union(other._native))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the same keys are needed, at the same levels."""
+        return self._native == other._native if isinstance(other, Needs) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
 
     def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
         turns = ", ".join(map(str, self.rotations[:8])) + (", …" if len(self.rotations) > 8 else "")

@@ -1,6 +1,7 @@
 """The compiled part of becalm. Integers travel as little-endian 64-bit words in bytes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from os import PathLike
 from typing import TypeAlias, final
 
@@ -536,12 +537,12 @@ class CkksFunction:
 class CkksNeeds:
     def __new__(
         cls,
-        rotations: Sequence[int],
-        level: int,
+        rotations: Mapping[int, AbstractSet[int]],
         conjugate: int | None = None,
         multiply: int = 0,
         bootstrap: int | None = None,
     ) -> CkksNeeds: ...
+    def __eq__(self, other: object, /) -> bool: ...
     def union(self, other: CkksNeeds) -> CkksNeeds: ...
     @property
     def conjugate(self) -> int | None: ...
@@ -550,7 +551,7 @@ class CkksNeeds:
     @property
     def bootstrap(self) -> int | None: ...
     @property
-    def rotations(self) -> list[tuple[int, list[int]]]: ...
+    def rotations(self) -> list[int]: ...
 
 @final
 class CkksSecretKey:

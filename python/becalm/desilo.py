@@ -171,16 +171,15 @@ class Engine(Matrices, KeyFiles):
 
     def create_conjugation_key(self, secret_key: SecretKey) -> Key:
         """For the complex conjugate."""
-        needs = _native.CkksNeeds([], 0, self._highest())
+        needs = _native.CkksNeeds({}, self._highest())
         return self._key(secret_key, "conjugation", needs)
 
     def create_rotation_key(self, secret_key: SecretKey) -> Key:
         """For rotations by every power of two."""
         degree = ckks.params(self._context.name).log2_degree
         turns = [1 << i for i in range(degree - 1)]
-        needs = _native.CkksNeeds(turns, self._max_level)
-        for level in self._chain.tier_tops if self._bootstraps else []:
-            needs = needs.union(_native.CkksNeeds(turns, level))
+        tops = self._chain.tier_tops if self._bootstraps else []
+        needs = _native.CkksNeeds({by: {self._max_level, *tops} for by in turns})
         return self._key(secret_key, "rotation", needs)
 
     def create_fixed_rotation_key(
@@ -189,7 +188,7 @@ class Engine(Matrices, KeyFiles):
         """For the rotation to the right by `delta`, up to a level: the highest, or a lower one."""
         most = self._max_level
         at = most if level is None else at_level("create_fixed_rotation_key", level, most)
-        needs = _native.CkksNeeds([-turn(delta) % self._slots], at)
+        needs = _native.CkksNeeds({-turn(delta) % self._slots: {at}})
         made = self._key(secret_key, "fixed_rotation", needs)
         return Key(made._native, "fixed_rotation", delta=turn(delta))
 
@@ -200,12 +199,13 @@ class Engine(Matrices, KeyFiles):
         op, most = "create_matrix_multiplication_key", self._max_level
         at = most if level is None else at_level(op, level, most)
         turns = [1 << i for i in range(self._slots.bit_length() - 1)]
-        return self._key(secret_key, "matrix_multiplication", _native.CkksNeeds(turns, at))
+        needs = _native.CkksNeeds({by: {at} for by in turns})
+        return self._key(secret_key, "matrix_multiplication", needs)
 
     def create_small_bootstrap_key(self, secret_key: SecretKey) -> Key:
         """For every bootstrap, together with a rotation key."""
         self._require_bootstrap("create_small_bootstrap_key")
-        needs = _native.CkksNeeds([], 0, bootstrap=self._chain.top_level)
+        needs = _native.CkksNeeds({}, bootstrap=self._chain.top_level)
         return self._key(secret_key, "small_bootstrap", needs)
 
     def create_bootstrap_key(
@@ -265,7 +265,7 @@ class Engine(Matrices, KeyFiles):
         """The key of multiplication, made once."""
         secret = self._secret(secret)
         if secret._base is None:
-            needs = _native.CkksNeeds([], 0, multiply=self._highest())
+            needs = _native.CkksNeeds({}, multiply=self._highest())
             try:
                 secret._base = secret._native.keys(needs, None, None, self._form)
             except OutOfMemory as e:
