@@ -56,7 +56,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
     def __init__(
         self,
         plan: _native.CkksPlan,
-        context: _native.CkksContext,
+        context: _native.CkksMachine,
         keys: _native.CkksKeys,
         matrices: int | None = None,
     ) -> None:

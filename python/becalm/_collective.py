@@ -586,7 +586,7 @@ def _messages(op: str, messages: object) -> list[_native.CkksPartyMessage]:
 
 
 def of_bytes(
-    file: bytes, kind: str, on: _native.CkksContext, limit: int | None
+    file: bytes, kind: str, on: _native.CkksMachine, limit: int | None
 ) -> Party | PartyMessage | None:
     """The object in the bytes of a file; none for one of another kind."""
     if kind == "becalm.ckks_party":

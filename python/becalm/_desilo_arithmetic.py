@@ -23,7 +23,7 @@ _MOST_DOUBLED = 1 << 31
 class Arithmetic:
     """The calls of an engine on ciphertexts but for bootstraps; each block by itself."""
 
-    _context: _native.CkksContext
+    _context: _native.CkksMachine
     _max_level: int
     _slots: int
 

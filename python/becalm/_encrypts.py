@@ -140,7 +140,7 @@ class SecretKey(Key):
 
     def __init__(
         self,
-        context: _native.CkksContext,
+        context: _native.CkksMachine,
         native: _native.CkksSecretKey,
         slots: int,
         server: Server | None = None,

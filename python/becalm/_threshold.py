@@ -424,7 +424,7 @@ def file_of(path: str | os.PathLike[str], wanted: str, name: str | None) -> tupl
 
 
 def of_bytes(
-    file: bytes, kind: str, on: _native.CkksContext, limit: int | None
+    file: bytes, kind: str, on: _native.CkksMachine, limit: int | None
 ) -> KeyShare | PartialDecryption | None:
     """The object in the bytes of a file; none for one of another kind."""
     if kind == "becalm.ckks_key_share":

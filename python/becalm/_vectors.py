@@ -383,9 +383,9 @@ def _restored(name: str, file: bytes) -> Ciphertext:
 
 
 @lru_cache(maxsize=2)
-def context(name: str, allow_insecure: bool, threads: int) -> _native.CkksContext:
+def context(name: str, allow_insecure: bool, threads: int) -> _native.CkksMachine:
     """For ciphertexts that travel: one for many of them, for it has tables and threads."""
-    return _native.CkksContext(name, allow_insecure, threads)
+    return _native.CkksMachine(name, allow_insecure, threads)
 
 
 def require(x: object, op: str) -> Ciphertext:

@@ -139,7 +139,7 @@ class Engine(Matrices, KeyFiles):
         self._chain = _native.CkksChain(name)
         self._chain.require_tables(_native.free_memory(), OTHERWISE)
         machine = "cuda" if mode == "gpu" else "cpu"
-        self._context = _native.CkksContext(name, self._TOY, threads, bool(compact), machine)
+        self._context = _native.CkksMachine(name, self._TOY, threads, bool(compact), machine)
         self._stage_count: int = known.stage_count
         self._prepared: tuple[tuple[object, ...], _native.CkksPrepared] | None = None
         self._read_bases: dict[str, _native.CkksKeys] = {}

@@ -167,7 +167,7 @@ const EXTENDED: &[(&str, &[&str])] = &[
     ),
     (
         "job::folder::Job",
-        &["job::check", "job::collect", "job::look", "job::price", "job::verify", "job::work"],
+        &["job::check", "job::collect", "job::look", "job::time", "job::verify", "job::work"],
     ),
     ("params::ckks::CkksParams", &["params::lookup"]),
     ("program::graph::Graph", &["program::pace"]),
