@@ -72,7 +72,8 @@ class Cost(_html.Shown):
 
 
 class Needs(_html.Shown):
-    """The keys that a program needs: `becalm.keygen(name, needs=program.needs)` makes them.
+    """The keys that a program needs, and its slots: `becalm.keygen(name, needs=program.needs)`
+    makes them. The needs of two programs, `p.needs | q.needs`, have the slots of the larger.
 
     A server always has the key of products at the levels of the user.
 
@@ -107,6 +108,11 @@ class Needs(_html.Shown):
         """Whether it needs the keys to and from the ephemeral secret of a bootstrap."""
         return self._native.bootstrap is not None
 
+    @property
+    def slots(self) -> int:
+        """Values in the longest vector that it takes."""
+        return self._native.slots
+
     def __or__(self, other: Needs) -> Needs:
         """The needs of both."""
         if not isinstance(other, Needs):
@@ -114,7 +120,7 @@ class Needs(_html.Shown):
         return Needs(self._native.union(other._native))
 
     def __eq__(self, other: object) -> bool:
-        """Whether the same keys are needed, at the same levels."""
+        """Whether the same keys are needed, at the same levels and for as many slots."""
         return self._native == other._native if isinstance(other, Needs) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
@@ -122,6 +128,7 @@ class Needs(_html.Shown):
     def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
         turns = ", ".join(map(str, self.rotations[:8])) + (", …" if len(self.rotations) > 8 else "")
         return "becalm.ckks.Needs", [
+            ("slots", f"{self.slots:,}"),
             ("rotations", f"{len(self.rotations)}{f' by {turns}' if turns else ''}"),
             ("conjugation", "yes" if self.conjugate else "no"),
             ("products", "yes" if self._native.multiply else "no"),

@@ -227,7 +227,7 @@ def keygen(
     name
         A parameter set, or `"ckks"` for the standard set of a need.
     slots
-        Values in a vector, by default all that fit. Few slots take less time.
+        Values in a vector, by default those of `needs`, or all that fit. Few slots take less time.
     bootstrap
         Size of the keys of a bootstrap, `"small"`, `"medium"` or `"large"`. Small is slower; large
         is faster only where memory is fast. `None` is for arithmetic alone, the only choice for a

@@ -313,26 +313,27 @@ pub fn ckks_keys_of_file(path: PathBuf) -> PyResult<(String, String)> {
 pub struct CkksNeeds(pub Needs);
 
 /// The arguments of [`CkksNeeds::new`].
-type NeedsArgs = (BTreeMap<i64, BTreeSet<usize>>, Option<usize>, usize, Option<usize>);
+type NeedsArgs = (BTreeMap<i64, BTreeSet<usize>>, Option<usize>, usize, Option<usize>, usize);
 
 #[pymethods]
 impl CkksNeeds {
-    /// Rotations and the levels of each, and the levels of conjugation, products and bootstraps.
+    /// Rotations and the levels of each, the levels of conjugation, products and bootstraps, and the slots of the longest vector.
     #[new]
-    #[pyo3(signature = (rotations, conjugate=None, multiply=0, bootstrap=None))]
+    #[pyo3(signature = (rotations, conjugate=None, multiply=0, bootstrap=None, slots=0))]
     fn new(
         rotations: BTreeMap<i64, BTreeSet<usize>>,
         conjugate: Option<usize>,
         multiply: usize,
         bootstrap: Option<usize>,
+        slots: usize,
     ) -> Self {
-        CkksNeeds(Needs { rotations, conjugate, multiply, bootstrap })
+        CkksNeeds(Needs { rotations, conjugate, multiply, bootstrap, slots })
     }
 
     /// The arguments that make it again, for `pickle`.
     fn __getnewargs__(&self) -> NeedsArgs {
-        let Needs { rotations, conjugate, multiply, bootstrap } = self.0.clone();
-        (rotations, conjugate, multiply, bootstrap)
+        let Needs { rotations, conjugate, multiply, bootstrap, slots } = self.0.clone();
+        (rotations, conjugate, multiply, bootstrap, slots)
     }
 
     /// The needs of both.
@@ -356,6 +357,12 @@ impl CkksNeeds {
     #[getter]
     fn bootstrap(&self) -> Option<usize> {
         self.0.bootstrap
+    }
+
+    /// Slots of the longest vector; 0 for any.
+    #[getter]
+    fn slots(&self) -> usize {
+        self.0.slots
     }
 
     /// The rotations.

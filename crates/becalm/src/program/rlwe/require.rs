@@ -126,8 +126,11 @@ impl CkksProgram {
             }
             None => format!("a ciphertext of {} slots", info.slots),
         };
-        let (got, remedy) =
-            (format!("{} slots", x.slots()), "record the program for as many slots");
+        let got = format!("{} slots", x.slots());
+        let remedy = match x.slots() > info.slots {
+            true => "make keys for the slots of the program, or record it for more",
+            false => "record the program for as many slots",
+        };
         Err(Error::bad_input(op, wanted, got, remedy))
     }
 
