@@ -7,8 +7,8 @@ from typing import Any
 
 from becalm import _collective, _native, _values
 from becalm._called import called
+from becalm._ckks_secret_key import PublicKey, SecretKey
 from becalm._collective import Party, PartyMessage
-from becalm._encrypts import PublicKey, SecretKey
 from becalm._files import of_kind
 from becalm._packed import PackedArray, of_file
 from becalm._sets import params, slots_of

@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from becalm import _native, _values
 from becalm._called import warn
-from becalm._operands import Vector, operand
+from becalm._ckks_vector import Vector, operand
 from becalm._progress import Progress
 from becalm.errors import BadInput, PrecisionWarning, TooNoisy, WrongKey
 
 if TYPE_CHECKING:
+    from becalm._ckks_secret_key import SecretKey
     from becalm._ckks_server import Server
-    from becalm._encrypts import SecretKey
 
 
 class Account(NamedTuple):

@@ -46,7 +46,9 @@ from becalm._catalogue import (
 )
 from becalm._ckks_files import load_public_key, load_secret_key
 from becalm._ckks_program import Cost, Needs, Program, Register
+from becalm._ckks_secret_key import PublicKey, SecretKey
 from becalm._ckks_server import Server
+from becalm._ckks_vector import Plaintext
 from becalm._collective import (
     CollectiveKeys,
     Party,
@@ -55,12 +57,10 @@ from becalm._collective import (
     load_party,
     load_party_message,
 )
-from becalm._encrypts import PublicKey, SecretKey
 from becalm._files import of_kind
 from becalm._function import Function, concatenate, packed, unpacked
 from becalm._keygen import asked, context_of, keys_of
 from becalm._names import CkksName
-from becalm._operands import Plaintext
 from becalm._packed import PackedArray
 from becalm._progress import Progress
 from becalm._sets import AS_MADE, Params, Price, compact_of, known, params, planned, priced

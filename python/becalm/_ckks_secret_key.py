@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from becalm import _html, _machine, _native, _values
 from becalm._called import called
+from becalm._ckks_vector import array, at_least_one_value, at_level, vector
 from becalm._files import of_kind
 from becalm._keygen import asked, keys_of
-from becalm._operands import array, at_least_one_value, at_level, vector
 from becalm._packed import PackedArray, decrypted, encrypted, of_file
 from becalm._progress import Progress
 from becalm._sets import Params, params
