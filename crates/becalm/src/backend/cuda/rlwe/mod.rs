@@ -15,7 +15,7 @@ mod tables;
 mod tape;
 
 use super::keys::require;
-use super::session::taken;
+use super::state::taken;
 use super::{Cuda, information, refused};
 use crate::backend::several::joined;
 use crate::backend::{Ckks, CkksSetup, Cpu, Runs, Session};

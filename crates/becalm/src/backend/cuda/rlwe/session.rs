@@ -2,7 +2,7 @@
 
 use super::super::keys::require;
 use super::super::memory::{Block, Recording};
-use super::super::session::{Turn, taken};
+use super::super::state::{Turn, taken};
 use super::super::{launch, refused};
 use super::keys::{DeviceMap, Keys, Plains};
 use super::recorder::{Place, Recorder};
