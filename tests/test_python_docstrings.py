@@ -23,6 +23,7 @@ PUBLIC = (
 CKKS = (
     *("ckks", "_ckks_program", "_ckks_secret_key", "_ckks_server", "_ckks_vector", "_computes"),
     *(
+        "_ckks_cost",
         "_vectors",
         "_function",
         "_catalogue",

@@ -21,7 +21,7 @@ from becalm._vectors import Ciphertext, owned, require
 from becalm.errors import Unsupported
 
 if TYPE_CHECKING:
-    from becalm._ckks_program import Needs
+    from becalm._ckks_cost import Needs
     from becalm._ckks_server import Server
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from becalm import _html, _machine, _native, _progress, _values
 from becalm._called import called
-from becalm._ckks_program import Needs
+from becalm._ckks_cost import Needs
 from becalm._ckks_secret_key import PublicKey
 from becalm._ckks_server import Server
 from becalm._files import of_kind

@@ -44,8 +44,9 @@ from becalm._catalogue import (
     sqrt,
     tanh,
 )
+from becalm._ckks_cost import Cost, Needs
 from becalm._ckks_files import load_public_key, load_secret_key
-from becalm._ckks_program import Cost, Needs, Program, Register
+from becalm._ckks_program import Program, Register
 from becalm._ckks_secret_key import PublicKey, SecretKey
 from becalm._ckks_server import Server
 from becalm._ckks_vector import Plaintext
