@@ -286,7 +286,7 @@ def functions(w):
 
 @kind
 def keys(w):
-    chain, context = _native.CkksChain("ckks_toy_12"), _native.CkksContext("ckks_toy_12", True, 2)
+    chain, context = _native.CkksChain("ckks_toy_12"), _native.CkksMachine("ckks_toy_12", True, 2)
     secret = _native.CkksSecretKey.generate(context)
     needs = _native.CkksNeeds([1], 3).union(_native.CkksNeeds([2], 3))
     for form in ("ready", "packed", "seeded"):
@@ -295,10 +295,10 @@ def keys(w):
     assert chain.require_tables(1 << 60, "others") is None
     assert made.union(made).ready(1 << 30).nbytes
     x = secret.encrypt(bytes(16 * 16), 2, True)
-    assert secret.decrypt(x.multiply_constant(2.0).on(_native.CkksContext("ckks_toy_12", True, 1)))
+    assert secret.decrypt(x.multiply_constant(2.0).on(_native.CkksMachine("ckks_toy_12", True, 1)))
     _native.CkksPublicKey.from_bytes(context, secret.public_key().to_bytes(), None)
-    for name in _native.CkksContext.names()[:1]:
-        assert _native.CkksContext.describe(name) and _native.CkksChain(name).table_bytes
+    for name in _native.CkksMachine.names()[:1]:
+        assert _native.CkksMachine.describe(name) and _native.CkksChain(name).table_bytes
     plan = w.large.server._plan
     assert plan.of_stages(1 << 60, "others")
     program = plan.record(plan.kinds[0], None, "complex")

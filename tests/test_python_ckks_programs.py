@@ -90,6 +90,17 @@ def test_needs_are_exactly_the_keys(recorded):
     wider = becalm.Program(SET, slots=N)
     wider.output(wider.input(level=1).rotate(3))
     assert set((p.needs | wider.needs).rotations) == {*rotations, 3}
+    # They keep the slots. Keys for two programs have those of the larger.
+    short = becalm.Program(SET, slots=4)
+    z = short.input(level=1)
+    short.output(z * z)
+    assert (short.needs.slots, (short.needs | p.needs).slots, p.needs.slots) == (4, N, N)
+    secret, small = becalm.keygen(SET, needs=short.needs, **TOY)
+    squares = secret.decrypt(small.run(short, secret.encrypt([1, 2, 3, 4], level=1)))
+    assert len(squares) == 4 and squares.round(3).tolist() == [1.0, 4.0, 9.0, 16.0]
+    assert secret.server(needs=p.needs, slots=N, progress=False).slots == N
+    with pytest.raises(becalm.BadInput, match="got 32 slots; make keys for the slots"):
+        few.server.run(short, few.secret.encrypt([0.5], level=1))
     for extra in ({"kinds": "regular"}, {"stage_count": 3}, {"bootstrap": "large"}):
         with pytest.raises(becalm.BadInput, match="needs of a program alone"):
             becalm.keygen(SET, needs=p.needs, **extra, **TOY)
@@ -303,6 +314,12 @@ def test_programs_of_both_schemes_have_one_vocabulary():
         assert (again.inputs, again.outputs, again.needs.bootstrap) == (1, 1, False)
         assert again.cost == p.cost and again.params.name == p.params.name
         assert "1 input, 1 output" in repr(p)
+        assert p.needs == again.needs == pickle.loads(pickle.dumps(p.needs))
+        with pytest.raises(TypeError, match="unhashable"):
+            hash(p.needs)
+    p = becalm.Program(SET)
+    p.output(p.input().rotate(1))
+    assert p.needs != programs[1].needs and p.needs | programs[1].needs == p.needs
     p = becalm.Program("toy_cm_1_1_w2")
     x = p.pack([p.input_slot(below=2), p.input_slot(below=2)])
     p.output(p.slot_map(p.lookup(x, lambda m: m), 3, (1, 0)))

@@ -194,7 +194,7 @@ def test_a_ciphertext_that_travelled_is_computed_with_by_the_threads_of_its_serv
     y = server.attach(x)
     assert abs(secret.decrypt(y * y)[0] - 0.25) < 1e-6
     with pytest.raises(becalm.WrongParams, match="one set"):
-        x._native.on(ckks._native.CkksContext("ckks_toy_precise", True, 1))
+        x._native.on(ckks._native.CkksMachine("ckks_toy_precise", True, 1))
 
 
 def test_rotations_of_any_size_are_taken_modulo_the_slots(keys):

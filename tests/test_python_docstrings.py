@@ -21,8 +21,10 @@ PUBLIC = (
     "becalm.desilo",
 )
 CKKS = (
-    *("ckks", "_ckks_program", "_ckks_server", "_vectors", "_operands", "_computes", "_encrypts"),
+    *("ckks", "_ckks_program", "_ckks_secret_key", "_ckks_server", "_ckks_vector", "_computes"),
     *(
+        "_ckks_cost",
+        "_vectors",
         "_function",
         "_catalogue",
         "_threshold",

@@ -16,10 +16,10 @@ LAYERS = (
     },
     {
         "tfhe": """_arrays _encrypted_table _gates _lists _matmul _operations _operators
-            _needs _registers _slot_key _types _words aes ciphertext integers program server""",
-        "ckks": """_arithmetic _catalogue _ckks_files _ckks_program _ckks_server _ckks_prepared
-            _collective _computes _encrypts _function _keygen _operands _packed _sets
-            _threshold _vectors ckks""",
+            _choice _registers _slot_key _types _words aes ciphertext integers program server""",
+        "ckks": """_arithmetic _catalogue _ckks_cost _ckks_files _ckks_prepared _ckks_program
+            _ckks_secret_key _ckks_server _ckks_vector _collective _computes _function _keygen
+            _packed _sets _threshold _vectors ckks""",
     },
     {
         "both": "_secret_key circuit keys",

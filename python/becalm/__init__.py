@@ -25,10 +25,10 @@ from typing import Any, overload
 
 from becalm import (
     _arrays,
+    _choice,
     _ckks_files,
     _html,
     _native,
-    _needs,
     _packed,
     _public,
     _values,
@@ -205,11 +205,11 @@ def params(
     if name is not None and bits is not None:
         raise BadInput("params", "a name or a need", "both", "leave one of them out")
     if name is not None:
-        _needs.require_bits(slots=slots, log2_pfail=log2_pfail, modulus=modulus, norm2=norm2)
+        _choice.require_bits(slots=slots, log2_pfail=log2_pfail, modulus=modulus, norm2=norm2)
         return set_of("params", name)
     if bits is not None:
-        return _needs.find("params", bits, log2_pfail, modulus, norm2, slots)
-    _needs.require_bits(slots=slots, log2_pfail=log2_pfail, modulus=modulus, norm2=norm2)
+        return _choice.find("params", bits, log2_pfail, modulus, norm2, slots)
+    _choice.require_bits(slots=slots, log2_pfail=log2_pfail, modulus=modulus, norm2=norm2)
     return _html.ParamsList(Params.all())
 
 

@@ -11,8 +11,8 @@ from numpy import polynomial as series
 
 from becalm import _html, _native, _values
 from becalm._called import called
+from becalm._ckks_vector import Vector, computing, numbers, operand
 from becalm._lock import Lock
-from becalm._operands import Vector, computing, numbers, operand
 from becalm._sets import turn
 from becalm._values import counted
 from becalm.errors import BadInput, OutOfMemory, Unsupported
@@ -188,7 +188,7 @@ class Matrix(_html.Shown):
         wanted, remedy = "an object that can be pickled", "make it there from its array"
         raise Unsupported("copy", wanted, "a matrix with encodings", remedy)
 
-    def _encoded(self, context: _native.CkksContext, level: int) -> _native.CkksMap:
+    def _encoded(self, context: _native.CkksMachine, level: int) -> _native.CkksMap:
         """The matrix encoded for a level, which is kept."""
         which = (context.name, level)
         with self._lock:

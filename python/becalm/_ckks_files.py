@@ -7,8 +7,8 @@ from typing import Any
 
 from becalm import _collective, _native, _values
 from becalm._called import called
+from becalm._ckks_secret_key import PublicKey, SecretKey
 from becalm._collective import Party, PartyMessage
-from becalm._encrypts import PublicKey, SecretKey
 from becalm._files import of_kind
 from becalm._packed import PackedArray, of_file
 from becalm._sets import params, slots_of
@@ -123,7 +123,7 @@ def _key_file(
     slots: int | None,
     allow_insecure: bool,
     threads: int,
-) -> tuple[Any, _native.CkksContext, int]:
+) -> tuple[Any, _native.CkksMachine, int]:
     """The file of a secret or a public key, a context of its set, and how many values it takes."""
     file = _values.path("load", path)
     with of_kind("load", file, f"becalm.ckks_{which}_key"):
@@ -131,7 +131,7 @@ def _key_file(
         if kind != f"becalm.ckks_{which}_key":
             raise BadFile("load", f"a {which} key of CKKS", kind, "choose another file")
     count = _values.count("load", "threads", threads)
-    context = _native.CkksContext(found if name is None else str(name), allow_insecure, count)
+    context = _native.CkksMachine(found if name is None else str(name), allow_insecure, count)
     return file, context, slots_of("load", slots, context.name)
 
 
@@ -160,7 +160,7 @@ def from_bytes(
         shared = context(name, bool(allow_insecure), count)
         native, _ = _native.CkksCiphertext.from_bytes(shared, file, most)
         return of_file(native, None)
-    own = _native.CkksContext(name, bool(allow_insecure), count)
+    own = _native.CkksMachine(name, bool(allow_insecure), count)
     wide = params(own.name).slots
     if kind == "becalm.ckks_secret_key":
         return SecretKey(own, _native.CkksSecretKey.from_bytes(own, file), wide)

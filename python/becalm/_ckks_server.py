@@ -14,11 +14,11 @@ from becalm._arithmetic import Matrix
 from becalm._called import called
 from becalm._ckks_prepared import Prepared
 from becalm._ckks_program import Program, recorded
+from becalm._ckks_secret_key import SecretKey
+from becalm._ckks_vector import Plaintext, at_level, vector
 from becalm._computes import Computes, named
-from becalm._encrypts import SecretKey
 from becalm._files import of_kind
 from becalm._lock import Lock
-from becalm._operands import Plaintext, at_level, vector
 from becalm._packed import LooksUp, of_file
 from becalm._progress import Progress
 from becalm._sets import Params, params, staged
@@ -56,7 +56,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
     def __init__(
         self,
         plan: _native.CkksPlan,
-        context: _native.CkksContext,
+        context: _native.CkksMachine,
         keys: _native.CkksKeys,
         matrices: int | None = None,
     ) -> None:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, NoReturn
 
 from becalm import _html, _machine, _native, _progress, _values
 from becalm._called import called
-from becalm._ckks_program import Needs
+from becalm._ckks_cost import Needs
+from becalm._ckks_secret_key import PublicKey
 from becalm._ckks_server import Server
-from becalm._encrypts import PublicKey
 from becalm._files import of_kind
 from becalm._keygen import asked, context_of
 from becalm._progress import Progress
@@ -586,7 +586,7 @@ def _messages(op: str, messages: object) -> list[_native.CkksPartyMessage]:
 
 
 def of_bytes(
-    file: bytes, kind: str, on: _native.CkksContext, limit: int | None
+    file: bytes, kind: str, on: _native.CkksMachine, limit: int | None
 ) -> Party | PartyMessage | None:
     """The object in the bytes of a file; none for one of another kind."""
     if kind == "becalm.ckks_party":

@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar, overload
 
 from becalm import _native, _values
 from becalm._arithmetic import Matrix, chebyshev, paired
+from becalm._ckks_vector import Vector
 from becalm._native_calls import Calls, Operand
-from becalm._operands import Vector
 from becalm._sets import params, turns
 from becalm.errors import BadInput, Error, OutOfMemory, WrongKey, WrongParams
 

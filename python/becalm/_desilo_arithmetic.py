@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _native
+from becalm._ckks_vector import at_level, numbers
 from becalm._desilo import Ciphertext, Key, Plaintext, cipher, key_for, kind_of, paired
-from becalm._operands import at_level, numbers
 from becalm._sets import turn
 from becalm.errors import BadInput
 
@@ -23,7 +23,7 @@ _MOST_DOUBLED = 1 << 31
 class Arithmetic:
     """The calls of an engine on ciphertexts but for bootstraps; each block by itself."""
 
-    _context: _native.CkksContext
+    _context: _native.CkksMachine
     _max_level: int
     _slots: int
 

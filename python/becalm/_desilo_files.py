@@ -22,7 +22,7 @@ class Files:
     multiplication with the relinearization key, if that was read before.
     """
 
-    _context: _native.CkksContext
+    _context: _native.CkksMachine
     _form: str
     #: The relinearization keys that were read, by the secret key.
     _read_bases: dict[str, _native.CkksKeys]

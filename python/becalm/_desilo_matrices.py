@@ -11,9 +11,9 @@ from numpy import polynomial as series
 
 from becalm import _values
 from becalm._arithmetic import Matrix
+from becalm._ckks_vector import at_level, numbers
 from becalm._desilo import Ciphertext, Key, PlainMatrix, Plaintext, cipher, key_for, kind_of
 from becalm._desilo_arithmetic import Arithmetic
-from becalm._operands import at_level, numbers
 from becalm._sets import turn
 from becalm.errors import BadInput, WrongKey
 

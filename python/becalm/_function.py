@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from becalm import _html, _native, _values
 from becalm._called import called
-from becalm._operands import Vector, computing, numbers, slots_after
+from becalm._ckks_vector import Vector, computing, numbers, slots_after
 from becalm.errors import BadInput, Unsupported
 
 V = TypeVar("V", bound=Vector[Any])

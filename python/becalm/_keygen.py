@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from becalm import _native, _progress, _values
-from becalm._ckks_program import Needs
+from becalm._ckks_cost import Needs
 from becalm._progress import Progress
 from becalm._sets import Price, params, planned, priced
 from becalm.errors import BadInput
@@ -42,17 +42,17 @@ def asked(
 
 def context_of(
     plan: _native.CkksPlan, allow_insecure: bool, threads: int, machine: str
-) -> _native.CkksContext:
+) -> _native.CkksMachine:
     """The set of a plan on a machine; raises where the machine does not run it."""
     count = _values.count("keygen", "threads", threads)
     compact = plan.form != "ready"
-    return _native.CkksContext(plan.name, bool(allow_insecure), count, compact, machine)
+    return _native.CkksMachine(plan.name, bool(allow_insecure), count, compact, machine)
 
 
 def keys_of(
     native: _native.CkksSecretKey,
     plan: _native.CkksPlan,
-    context: _native.CkksContext,
+    context: _native.CkksMachine,
     progress: Progress,
 ) -> _native.CkksKeys:
     """The keys of a plan, made now."""

@@ -11,8 +11,8 @@ from becalm._names import CkksName, TfheName
 from becalm.errors import BadInput
 
 if TYPE_CHECKING:
-    from becalm._ckks_program import Cost as CkksCost
-    from becalm._ckks_program import Needs as CkksNeeds
+    from becalm._ckks_cost import Cost as CkksCost
+    from becalm._ckks_cost import Needs as CkksNeeds
     from becalm._ckks_program import Program as CkksProgram
     from becalm._native import Params
     from becalm._registers import Cost, Needs

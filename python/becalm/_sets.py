@@ -105,8 +105,8 @@ def params(name: str | None = None) -> Params | list[Params]:
     10
     """
     if name is not None:
-        return Params(str(name), *_native.CkksContext.describe(str(name)))
-    return ParamsList(params(n) for n in _native.CkksContext.names())
+        return Params(str(name), *_native.CkksMachine.describe(str(name)))
+    return ParamsList(params(n) for n in _native.CkksMachine.names())
 
 
 @dataclass(frozen=True)

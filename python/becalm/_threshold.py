@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from becalm import _html, _native, _values
 from becalm._called import called
+from becalm._ckks_vector import array
 from becalm._files import of_kind
-from becalm._operands import array
 from becalm._sets import Params, params
 from becalm._vectors import Ciphertext, context, require
 from becalm.errors import BadFile, BadInput, Unsupported
@@ -424,7 +424,7 @@ def file_of(path: str | os.PathLike[str], wanted: str, name: str | None) -> tupl
 
 
 def of_bytes(
-    file: bytes, kind: str, on: _native.CkksContext, limit: int | None
+    file: bytes, kind: str, on: _native.CkksMachine, limit: int | None
 ) -> KeyShare | PartialDecryption | None:
     """The object in the bytes of a file; none for one of another kind."""
     if kind == "becalm.ckks_key_share":

@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from becalm import _native, _values
 from becalm._called import warn
-from becalm._operands import Vector, operand
+from becalm._ckks_vector import Vector, operand
 from becalm._progress import Progress
 from becalm.errors import BadInput, PrecisionWarning, TooNoisy, WrongKey
 
 if TYPE_CHECKING:
+    from becalm._ckks_secret_key import SecretKey
     from becalm._ckks_server import Server
-    from becalm._encrypts import SecretKey
 
 
 class Account(NamedTuple):
@@ -383,9 +383,9 @@ def _restored(name: str, file: bytes) -> Ciphertext:
 
 
 @lru_cache(maxsize=2)
-def context(name: str, allow_insecure: bool, threads: int) -> _native.CkksContext:
+def context(name: str, allow_insecure: bool, threads: int) -> _native.CkksMachine:
     """For ciphertexts that travel: one for many of them, for it has tables and threads."""
-    return _native.CkksContext(name, allow_insecure, threads)
+    return _native.CkksMachine(name, allow_insecure, threads)
 
 
 def require(x: object, op: str) -> Ciphertext:

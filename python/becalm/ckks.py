@@ -44,9 +44,12 @@ from becalm._catalogue import (
     sqrt,
     tanh,
 )
+from becalm._ckks_cost import Cost, Needs
 from becalm._ckks_files import load_public_key, load_secret_key
-from becalm._ckks_program import Cost, Needs, Program, Register
+from becalm._ckks_program import Program, Register
+from becalm._ckks_secret_key import PublicKey, SecretKey
 from becalm._ckks_server import Server
+from becalm._ckks_vector import Plaintext
 from becalm._collective import (
     CollectiveKeys,
     Party,
@@ -55,12 +58,10 @@ from becalm._collective import (
     load_party,
     load_party_message,
 )
-from becalm._encrypts import PublicKey, SecretKey
 from becalm._files import of_kind
 from becalm._function import Function, concatenate, packed, unpacked
 from becalm._keygen import asked, context_of, keys_of
 from becalm._names import CkksName
-from becalm._operands import Plaintext
 from becalm._packed import PackedArray
 from becalm._progress import Progress
 from becalm._sets import AS_MADE, Params, Price, compact_of, known, params, planned, priced
@@ -227,7 +228,7 @@ def keygen(
     name
         A parameter set, or `"ckks"` for the standard set of a need.
     slots
-        Values in a vector, by default all that fit. Few slots take less time.
+        Values in a vector, by default those of `needs`, or all that fit. Few slots take less time.
     bootstrap
         Size of the keys of a bootstrap, `"small"`, `"medium"` or `"large"`. Small is slower; large
         is faster only where memory is fast. `None` is for arithmetic alone, the only choice for a

@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _native, _public, _values, ckks
+from becalm._ckks_vector import at_level, numbers
 from becalm._desilo import (
     OTHERWISE,
     Ciphertext,
@@ -47,7 +48,6 @@ from becalm._desilo import (
 )
 from becalm._desilo_key_files import KeyFiles
 from becalm._desilo_matrices import Matrices
-from becalm._operands import at_level, numbers
 from becalm._sets import SIZES, staged, turn
 from becalm.errors import BadInput, OutOfMemory, Unsupported, WrongKey, WrongParams
 
@@ -139,7 +139,7 @@ class Engine(Matrices, KeyFiles):
         self._chain = _native.CkksChain(name)
         self._chain.require_tables(_native.free_memory(), OTHERWISE)
         machine = "cuda" if mode == "gpu" else "cpu"
-        self._context = _native.CkksContext(name, self._TOY, threads, bool(compact), machine)
+        self._context = _native.CkksMachine(name, self._TOY, threads, bool(compact), machine)
         self._stage_count: int = known.stage_count
         self._prepared: tuple[tuple[object, ...], _native.CkksPrepared] | None = None
         self._read_bases: dict[str, _native.CkksKeys] = {}
@@ -171,16 +171,15 @@ class Engine(Matrices, KeyFiles):
 
     def create_conjugation_key(self, secret_key: SecretKey) -> Key:
         """For the complex conjugate."""
-        needs = _native.CkksNeeds([], 0, self._highest())
+        needs = _native.CkksNeeds({}, self._highest())
         return self._key(secret_key, "conjugation", needs)
 
     def create_rotation_key(self, secret_key: SecretKey) -> Key:
         """For rotations by every power of two."""
         degree = ckks.params(self._context.name).log2_degree
         turns = [1 << i for i in range(degree - 1)]
-        needs = _native.CkksNeeds(turns, self._max_level)
-        for level in self._chain.tier_tops if self._bootstraps else []:
-            needs = needs.union(_native.CkksNeeds(turns, level))
+        tops = self._chain.tier_tops if self._bootstraps else []
+        needs = _native.CkksNeeds({by: {self._max_level, *tops} for by in turns})
         return self._key(secret_key, "rotation", needs)
 
     def create_fixed_rotation_key(
@@ -189,7 +188,7 @@ class Engine(Matrices, KeyFiles):
         """For the rotation to the right by `delta`, up to a level: the highest, or a lower one."""
         most = self._max_level
         at = most if level is None else at_level("create_fixed_rotation_key", level, most)
-        needs = _native.CkksNeeds([-turn(delta) % self._slots], at)
+        needs = _native.CkksNeeds({-turn(delta) % self._slots: {at}})
         made = self._key(secret_key, "fixed_rotation", needs)
         return Key(made._native, "fixed_rotation", delta=turn(delta))
 
@@ -200,12 +199,13 @@ class Engine(Matrices, KeyFiles):
         op, most = "create_matrix_multiplication_key", self._max_level
         at = most if level is None else at_level(op, level, most)
         turns = [1 << i for i in range(self._slots.bit_length() - 1)]
-        return self._key(secret_key, "matrix_multiplication", _native.CkksNeeds(turns, at))
+        needs = _native.CkksNeeds({by: {at} for by in turns})
+        return self._key(secret_key, "matrix_multiplication", needs)
 
     def create_small_bootstrap_key(self, secret_key: SecretKey) -> Key:
         """For every bootstrap, together with a rotation key."""
         self._require_bootstrap("create_small_bootstrap_key")
-        needs = _native.CkksNeeds([], 0, bootstrap=self._chain.top_level)
+        needs = _native.CkksNeeds({}, bootstrap=self._chain.top_level)
         return self._key(secret_key, "small_bootstrap", needs)
 
     def create_bootstrap_key(
@@ -265,7 +265,7 @@ class Engine(Matrices, KeyFiles):
         """The key of multiplication, made once."""
         secret = self._secret(secret)
         if secret._base is None:
-            needs = _native.CkksNeeds([], 0, multiply=self._highest())
+            needs = _native.CkksNeeds({}, multiply=self._highest())
             try:
                 secret._base = secret._native.keys(needs, None, None, self._form)
             except OutOfMemory as e:

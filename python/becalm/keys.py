@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import Any, overload
 
 from becalm import (
+    _choice,
     _machine,
     _native,
-    _needs,
     _pair,
     _public,
     _values,
@@ -176,9 +176,9 @@ def keygen(
     if of_ckks:
         got = ", ".join(of_ckks)
         raise BadInput("keygen", "arguments of TFHE", got, 'they go with keygen("ckks")')
-    _needs.refuse_number(params)
+    _choice.refuse_number(params)
     if params is None:
-        chosen = _needs.found(bits, log2_pfail, slots)
+        chosen = _choice.found(bits, log2_pfail, slots)
     elif bits is None and log2_pfail is None and slots is None:
         chosen = _values.set_of("keygen", params)
     else:
@@ -188,6 +188,6 @@ def keygen(
     machine = _machine.named(backend, device, chosen)
     chosen.require_keys(_native.free_memory())
     if progress is not False and sys.stderr:
-        say(_needs.announcement(chosen))
+        say(_choice.announcement(chosen))
     secret = SecretKey.generate(chosen, allow_insecure=allow_insecure)
     return Keys(secret, secret.server(backend=machine, threads=threads, progress=progress))

@@ -548,7 +548,10 @@ mod tests {
         let values = ["2", " 0b1\t"].map(String::from);
         assert_eq!(bits(circuit.inputs(), &values).unwrap(), [0, 1, 1, 0]);
         for wrong in [" ", "1 0", "- 1"] {
-            assert!(bits(circuit.inputs(), &["2", wrong].map(String::from)).is_err(), "{wrong}");
+            let refused = bits(circuit.inputs(), &["2", wrong].map(String::from)).unwrap_err();
+            let refused = refused.downcast::<Error>().unwrap();
+            assert_eq!(refused.kind(), "bad_input", "{wrong}");
+            assert!(refused.detail().wanted.starts_with("a number for "), "{wrong}: {refused}");
         }
     }
 }

@@ -1,12 +1,12 @@
-//! `becalm inspect`: the claims of a file of any kind; of a program of CKKS also its keys and cost.
+//! `becalm inspect`: the claims of a file of any kind; of a program also its keys and cost.
 
 use crate::output::read;
 use crate::report::{self, facts};
 use anyhow::Result;
 use becalm::cipher::file::{Description, Kind, TensorShape, Trust, VERSION, inspect};
 use becalm::ckks::whole_bytes;
-use becalm::program::Reg;
 use becalm::program::rlwe::{CkksProgram, RlweInfo};
+use becalm::program::{Cost, Need, Program, Reg};
 use becalm::words::{counted, megabytes};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -30,15 +30,45 @@ pub fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// The program of a file of CKKS, recorded again as it would be to run; none of an unknown set, whose header is described all the same. It
+/// A program of either scheme.
+enum Recorded {
+    Tfhe(Program),
+    Ckks(Box<CkksProgram>),
+}
+
+impl Recorded {
+    fn rows(&self) -> Vec<(&'static str, String)> {
+        match self {
+            Recorded::Tfhe(program) => tfhe_rows(program),
+            Recorded::Ckks(program) => program_rows(program),
+        }
+    }
+
+    fn value(&self) -> Value {
+        match self {
+            Recorded::Tfhe(program) => tfhe_value(program),
+            Recorded::Ckks(program) => program_value(program),
+        }
+    }
+}
+
+/// The program of a file, recorded again as it would be to run; none of an unknown set, whose header is described all the same. It
 /// is not a key, so toys may be described too.
-fn program(found: &Description, path: &Path) -> Result<Option<CkksProgram>> {
-    let wanted = found.kind == Kind::CkksProgram && found.in_table;
-    wanted.then(|| read(path, |path| CkksProgram::load(path, Trust::insecure()))).transpose()
+fn program(found: &Description, path: &Path) -> Result<Option<Recorded>> {
+    let trust = Trust::insecure();
+    Ok(match found.kind {
+        Kind::Program if found.in_table => {
+            Some(Recorded::Tfhe(read(path, |path| Program::load(path, trust))?))
+        }
+        Kind::CkksProgram if found.in_table => {
+            Some(Recorded::Ckks(Box::new(read(path, |path| CkksProgram::load(path, trust))?)))
+        }
+        _ => None,
+    })
 }
 
 /// All claims, with null for those that the kind does not have.
-fn as_json(found: &Description, program: Option<&CkksProgram>) -> Value {
+fn as_json(found: &Description, program: Option<&Recorded>) -> Value {
     let tensor = |t: &TensorShape| json!({ "name": t.name, "dtype": t.dtype, "shape": t.shape, "bytes": t.bytes });
     json!({
         "kind": found.kind.name(), "version": VERSION, "bytes": found.bytes,
@@ -51,12 +81,12 @@ fn as_json(found: &Description, program: Option<&CkksProgram>) -> Value {
         "integers": found.integers.map(|own| own.count), "bits": found.integers.map(|own| own.bits),
         "values": found.values, "party": found.party, "parties": found.parties,
         "threshold": found.threshold, "quorum": found.quorum, "round": found.round, "keys": found.switches(),
-        "note": found.note, "program": program.map(program_value),
+        "note": found.note, "program": program.map(Recorded::value),
     })
 }
 
 /// The claims that there are.
-fn rows(found: &Description, program: Option<&CkksProgram>) -> Vec<(&'static str, String)> {
+fn rows(found: &Description, program: Option<&Recorded>) -> Vec<(&'static str, String)> {
     let known = if found.in_table { "" } else { " (not a set of this version)" };
     let mut rows = vec![
         ("holds", format!("{}, {}", found.kind, megabytes(found.bytes as usize))),
@@ -81,7 +111,7 @@ fn rows(found: &Description, program: Option<&CkksProgram>) -> Vec<(&'static str
     rows.extend(found.error.map(|e| ("error", format!("2^{:.2}", e.log2()))));
     let keys = found.switches().into_iter();
     rows.extend(keys.map(|(what, level)| ("key", format!("{what}, up to level {level}"))));
-    rows.extend(program.iter().flat_map(|program| program_rows(program)));
+    rows.extend(program.iter().flat_map(|program| program.rows()));
     if !found.note.is_empty() {
         // Whoever wrote the file wrote this.
         let shown = found.note.chars().map(|c| if c.is_control() { ' ' } else { c });
@@ -123,7 +153,52 @@ fn parties(found: &Description) -> Option<(&'static str, String)> {
     Some((what, format!("of party {party} of {all}, of whom {t} decrypt together{round}")))
 }
 
-/// The inputs, needs and cost of a program, as rows for people.
+/// The inputs, needs and cost of a program of TFHE, as rows for people.
+fn tfhe_rows(program: &Program) -> Vec<(&'static str, String)> {
+    let Cost { bootstraps, key_switches, linear, waves, depth, bytes_per_lane } = program.cost();
+    let info = |what: &'static str, regs: &[Reg]| {
+        let each = regs.iter().filter_map(|r| program.info(*r));
+        each.map(|info| (what, info.to_string())).collect::<Vec<_>>()
+    };
+    let mut rows = info("input", program.inputs());
+    rows.extend(info("output", program.outputs()));
+    rows.push(("instructions", program.ops().len().to_string()));
+    rows.extend(program.needs().iter().map(|need| ("needs", format!("the key of {need}"))));
+    rows.push(("cost", format!("{}, {depth} in a row", counted(bootstraps, "bootstrap"))));
+    rows.push(("cost", counted(key_switches, "key switch")));
+    rows.push(("cost", counted(linear, "linear combination")));
+    rows.push(("cost", counted(waves, "wave")));
+    let memory = megabytes(bytes_per_lane);
+    rows.push(("memory", format!("{memory} of ciphertexts for each lane")));
+    rows
+}
+
+/// The same as JSON.
+fn tfhe_value(program: &Program) -> Value {
+    let Cost { bootstraps, key_switches, linear, waves, depth, bytes_per_lane } = program.cost();
+    let info = |regs: &[Reg]| -> Vec<Value> {
+        let each = regs.iter().filter_map(|r| program.info(*r));
+        each.map(|x| json!({ "type": x.ty, "encoding": x.encoding, "range": x.range })).collect()
+    };
+    let needs = program.needs();
+    let maps = needs.iter().filter_map(|need| match need {
+        Need::SlotMap(map) => Some(*map),
+        _ => None,
+    });
+    json!({
+        "inputs": info(program.inputs()), "outputs": info(program.outputs()),
+        "needs": {
+            "bootstrap": needs.contains(&Need::Bootstrap), "key_switch": needs.contains(&Need::KeySwitch),
+            "pack": needs.contains(&Need::Pack), "slot_maps": maps.collect::<Vec<u32>>(),
+        },
+        "cost": {
+            "instructions": program.ops().len(), "bootstraps": bootstraps, "depth": depth, "waves": waves,
+            "key_switches": key_switches, "linear": linear, "bytes_per_lane": bytes_per_lane,
+        },
+    })
+}
+
+/// The inputs, needs and cost of a program of CKKS, as rows for people.
 pub fn program_rows(program: &CkksProgram) -> Vec<(&'static str, String)> {
     let (cost, needs) = (program.cost(), program.needs());
     let info = |regs: &[Reg]| {

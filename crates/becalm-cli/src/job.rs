@@ -182,12 +182,12 @@ fn make(args: &MakeArgs) -> Result<()> {
         trust: args.trust.trust(),
     };
     let job = becalm_serve::make_at(&parts, &args.job)?;
-    let price = job.price(args.trust.trust())?;
+    let time = job.time(args.trust.trust())?;
     let equal = if job.exact() { "everywhere" } else { "on one class of machine" };
     if args.json {
         return report::json(&json!({
             "job": args.job, "set": job.set(), "lanes": job.lanes(), "chunk": job.chunk(),
-            "chunks": job.chunks(), "results": job.results(), "results_equal": equal, "price": price,
+            "chunks": job.chunks(), "results": job.results(), "results_equal": equal, "price": time,
         }));
     }
     let mut rows = vec![
@@ -196,9 +196,7 @@ fn make(args: &MakeArgs) -> Result<()> {
         ("lanes", job.lanes().to_string()),
         ("chunks", format!("{} of {}", job.chunks(), counted(job.chunk(), "lane"))),
     ];
-    rows.extend(
-        price.map(|price| ("work", format!("about {} of a core", duration(price.seconds)))),
-    );
+    rows.extend(time.map(|time| ("work", format!("about {} of a core", duration(time.seconds)))));
     rows.push(("results equal", equal.to_string()));
     report::print(&facts(&rows))
 }

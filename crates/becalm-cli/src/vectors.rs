@@ -38,7 +38,7 @@ fn program(path: &Path, allow_insecure: bool) -> Result<CkksProgram> {
 
 /// The keys that were asked for: those of the usual bootstrap or tables of the set, or those of programs alone.
 fn plan(params: &'static CkksParams, args: &KeygenArgs) -> Result<KeyPlan> {
-    let (mut needs, mut slots) = (Needs::default(), None);
+    let mut needs = Needs::default();
     for path in &args.program {
         let program = program(path, args.allow_insecure)?;
         if program.params().name != params.name {
@@ -48,12 +48,10 @@ fn plan(params: &'static CkksParams, args: &KeygenArgs) -> Result<KeyPlan> {
             return Err(Error::wrong_params("keygen", wanted, got, remedy).into());
         }
         needs = needs.union(&program.needs());
-        let own = program.inputs().iter().filter_map(|reg| program.info(*reg));
-        slots = own.map(|info| info.slots).max().max(slots);
     }
     let wish = match args.program.is_empty() {
         true => Wish::default(),
-        false => Wish { needs, slots, size: None, ..Wish::default() },
+        false => Wish { needs, size: None, ..Wish::default() },
     };
     Ok(KeyPlan::new(params, &wish)?)
 }

@@ -1,12 +1,17 @@
-//! Circuits that are long or ambiguous, as a user compiles them.
+//! Circuits that are long or ambiguous, as a user compiles them, and a description of a program.
 #![cfg(unix)]
 
 mod harness;
 
+use becalm::cipher::Encoding;
+use becalm::params::TfheParams;
+use becalm::program::Program;
+use becalm::tfhe::Table;
 use harness::Folder;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::sync::Arc;
 
 impl Folder {
     fn write(&self, name: &str, text: &str) {
@@ -137,4 +142,29 @@ fn loops_are_named() {
         let says = String::from_utf8_lossy(&out.stderr);
         assert!(says.contains("before it is read in line 4 of loop.txt"), "{says}");
     }
+}
+
+#[test]
+fn inspect_says_what_a_program_of_tfhe_needs_and_costs() {
+    let f = Folder::new("inspect-program");
+    let params = Arc::new(TfheParams::named("toy_2_2").unwrap().clone());
+    let mut program = Program::new(params.clone());
+    let x = program.input(Encoding::of(&params));
+    let squares: Vec<u64> = (0..16).map(|m| m * m % 16).collect();
+    let square = program.lookup(x, &Table::new(&params, &squares).unwrap()).unwrap();
+    program.output(square).unwrap();
+    program.save(f.0.join("p")).unwrap();
+    let told = f.json("inspect p --json")["program"].clone();
+    assert_eq!(told["cost"]["instructions"], program.ops().len());
+    assert_eq!((&told["cost"]["bootstraps"], &told["cost"]["depth"]), (&1.into(), &1.into()));
+    let needs = serde_json::json!({
+        "bootstrap": true, "key_switch": true, "pack": false, "slot_maps": [],
+    });
+    assert_eq!(told["needs"], needs);
+    assert_eq!(told["inputs"][0]["range"], serde_json::json!([0, 15]));
+    let says = f.succeed("inspect p");
+    for words in ["0 to 15 of 16 values", "the key of the bootstrap", "1 bootstrap, 1 in a row"] {
+        assert!(says.contains(words), "{says}");
+    }
+    assert!(says.contains("recorded again"), "{says}");
 }

@@ -2,7 +2,7 @@
 
 use crate::call::{guarded, raise};
 use crate::ciphertext::trust;
-use crate::ckks_machine::{Call, CkksContext, Kept, Plain, Shared, Vector, brief, values};
+use crate::ckks_machine::{Call, CkksMachine, Kept, Plain, Shared, Vector, brief, values};
 use crate::ckks_plain::CkksPlaintext;
 use crate::ckks_record::on_both;
 use becalm::cipher::{Account, Rlwe, Standing};
@@ -79,7 +79,7 @@ impl CkksCiphertext {
     #[staticmethod]
     fn load(
         py: Python<'_>,
-        on: &CkksContext,
+        on: &CkksMachine,
         path: PathBuf,
         limit: Option<u64>,
     ) -> PyResult<(Self, Option<bool>)> {
@@ -90,7 +90,7 @@ impl CkksCiphertext {
     #[staticmethod]
     fn from_bytes(
         py: Python<'_>,
-        on: &CkksContext,
+        on: &CkksMachine,
         file: &[u8],
         limit: Option<u64>,
     ) -> PyResult<(Self, Option<bool>)> {
@@ -213,7 +213,7 @@ impl CkksCiphertext {
 
     /// The same ciphertext, computed with by the threads of another context of its set.
     #[pyo3(name = "on")]
-    fn attached(&self, py: Python<'_>, on: &CkksContext) -> PyResult<Self> {
+    fn attached(&self, py: Python<'_>, on: &CkksMachine) -> PyResult<Self> {
         let (own, other) = (on_kept!(self, params), on.0.context.params().name);
         if own == other && self.0.on.compact == on.0.compact {
             return Ok(CkksCiphertext(Vector { on: on.0.clone(), ..self.0.clone() }));

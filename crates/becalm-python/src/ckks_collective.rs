@@ -4,7 +4,7 @@ use crate::call::{raise, supervised};
 use crate::ciphertext::trust;
 use crate::ckks_evaluate::CkksKeys;
 use crate::ckks_keys::CkksPublicKey;
-use crate::ckks_machine::{CkksContext, Shared, brief, form_named};
+use crate::ckks_machine::{CkksMachine, Shared, brief, form_named};
 use crate::ckks_threshold::CkksKeyShare;
 use crate::keys::CkksNeeds;
 use becalm::cipher::file::hex;
@@ -42,7 +42,7 @@ impl CkksParty {
     #[new]
     fn new(
         py: Python<'_>,
-        on: &CkksContext,
+        on: &CkksMachine,
         needs: &CkksNeeds,
         parties: usize,
         threshold: usize,
@@ -58,14 +58,14 @@ impl CkksParty {
 
     /// Reads a party.
     #[staticmethod]
-    fn load(py: Python<'_>, on: &CkksContext, path: PathBuf) -> PyResult<Self> {
+    fn load(py: Python<'_>, on: &CkksMachine, path: PathBuf) -> PyResult<Self> {
         let party = brief(py, &on.0, |c| Party::load(c, &path, trust(true, None)))?;
         Ok(CkksParty(on.0.clone(), party))
     }
 
     /// A party from the bytes of its file.
     #[staticmethod]
-    fn from_bytes(py: Python<'_>, on: &CkksContext, file: &[u8]) -> PyResult<Self> {
+    fn from_bytes(py: Python<'_>, on: &CkksMachine, file: &[u8]) -> PyResult<Self> {
         let party = brief(py, &on.0, |c| Party::from_bytes(c, file, trust(true, None)))?;
         Ok(CkksParty(on.0.clone(), party))
     }
@@ -151,7 +151,7 @@ pub struct CkksPartyMessage(Shared, PartyMessage);
 impl CkksPartyMessage {
     /// Reads a message of at most `limit` bytes.
     #[staticmethod]
-    fn load(py: Python<'_>, on: &CkksContext, path: PathBuf, limit: Option<u64>) -> PyResult<Self> {
+    fn load(py: Python<'_>, on: &CkksMachine, path: PathBuf, limit: Option<u64>) -> PyResult<Self> {
         let message = brief(py, &on.0, |c| PartyMessage::load(c, &path, trust(true, limit)))?;
         Ok(CkksPartyMessage(on.0.clone(), message))
     }
@@ -160,7 +160,7 @@ impl CkksPartyMessage {
     #[staticmethod]
     fn from_bytes(
         py: Python<'_>,
-        on: &CkksContext,
+        on: &CkksMachine,
         file: &[u8],
         limit: Option<u64>,
     ) -> PyResult<Self> {
@@ -219,7 +219,7 @@ impl CkksPartyMessage {
 #[pyfunction]
 pub fn ckks_aggregate(
     py: Python<'_>,
-    on: &CkksContext,
+    on: &CkksMachine,
     messages: Vec<PyRef<'_, CkksPartyMessage>>,
     form: &str,
     progress: Option<Py<PyAny>>,

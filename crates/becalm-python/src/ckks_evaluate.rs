@@ -3,7 +3,7 @@
 use crate::call::{Watched, guarded, raise, supervised};
 use crate::ckks::CkksCiphertext;
 use crate::ckks_machine::{
-    Call, CkksContext, MemoryBudget, Shared, Vector, brief, form_named, prepared, require,
+    Call, CkksMachine, MemoryBudget, Shared, Vector, brief, form_named, prepared, require,
     require_rotations, run_lanes, watched,
 };
 use crate::ckks_plain::CkksMap;
@@ -37,7 +37,7 @@ impl CkksKeys {
     #[staticmethod]
     fn load(
         py: Python<'_>,
-        on: &CkksContext,
+        on: &CkksMachine,
         path: PathBuf,
         stored: bool,
         form: &str,

@@ -4,7 +4,7 @@ use crate::call::{Watched, raise, supervised};
 use crate::ciphertext::{flat, trust};
 use crate::ckks::{CkksCiphertext, integers};
 use crate::ckks_evaluate::CkksKeys;
-use crate::ckks_machine::{CkksContext, Shared, brief, bytes_of, form_named, values};
+use crate::ckks_machine::{CkksMachine, Shared, brief, bytes_of, form_named, values};
 use crate::ckks_threshold::CkksKeyShare;
 use crate::keys::CkksNeeds;
 use becalm::cipher;
@@ -26,21 +26,21 @@ pub struct CkksSecretKey(pub(crate) Shared, pub(crate) Arc<cipher::CkksSecretKey
 impl CkksSecretKey {
     /// Draws a secret key from the system's randomness.
     #[staticmethod]
-    fn generate(py: Python<'_>, on: &CkksContext) -> PyResult<Self> {
+    fn generate(py: Python<'_>, on: &CkksMachine) -> PyResult<Self> {
         let key = brief(py, &on.0, |c| c.secret_key())?;
         Ok(CkksSecretKey(on.0.clone(), Arc::new(key)))
     }
 
     /// Reads a secret key.
     #[staticmethod]
-    fn load(py: Python<'_>, on: &CkksContext, path: PathBuf) -> PyResult<Self> {
+    fn load(py: Python<'_>, on: &CkksMachine, path: PathBuf) -> PyResult<Self> {
         let key = brief(py, &on.0, |c| c.load_secret_key(&path, trust(true, None)))?;
         Ok(CkksSecretKey(on.0.clone(), Arc::new(key)))
     }
 
     /// A secret key from the bytes of its file.
     #[staticmethod]
-    fn from_bytes(py: Python<'_>, on: &CkksContext, file: &[u8]) -> PyResult<Self> {
+    fn from_bytes(py: Python<'_>, on: &CkksMachine, file: &[u8]) -> PyResult<Self> {
         let key = brief(py, &on.0, |c| c.secret_key_from_bytes(file, trust(true, None)))?;
         Ok(CkksSecretKey(on.0.clone(), Arc::new(key)))
     }
@@ -168,7 +168,7 @@ impl CkksSecretKey {
         known: Option<&CkksKeys>,
         progress: Option<Py<PyAny>>,
         form: &str,
-        on: Option<&CkksContext>,
+        on: Option<&CkksMachine>,
     ) -> PyResult<CkksKeys> {
         let on = on.map_or(&self.0, |context| &context.0).clone();
         let (needs, context, form) = (&needs.0, &self.0.context, form_named(form).map_err(raise)?);
@@ -203,7 +203,7 @@ pub struct CkksPublicKey(pub(crate) Shared, pub(crate) cipher::CkksPublicKey, pu
 impl CkksPublicKey {
     /// Reads a public key of at most `limit` bytes.
     #[staticmethod]
-    fn load(py: Python<'_>, on: &CkksContext, path: PathBuf, limit: Option<u64>) -> PyResult<Self> {
+    fn load(py: Python<'_>, on: &CkksMachine, path: PathBuf, limit: Option<u64>) -> PyResult<Self> {
         let key = brief(py, &on.0, |c| c.load_public_key(&path, trust(true, limit)))?;
         let id = key.id().to_string();
         Ok(CkksPublicKey(on.0.clone(), key, id))
@@ -213,7 +213,7 @@ impl CkksPublicKey {
     #[staticmethod]
     fn from_bytes(
         py: Python<'_>,
-        on: &CkksContext,
+        on: &CkksMachine,
         file: &[u8],
         limit: Option<u64>,
     ) -> PyResult<Self> {

@@ -50,7 +50,7 @@ impl Machine {
 
 pub(crate) type Shared = Arc<Machine>;
 
-/// The fields of [`CkksContext::describe`].
+/// The fields of [`CkksMachine::describe`].
 type Claims = (bool, u32, usize, f64, usize, f64, f64, &'static str);
 
 /// Work of milliseconds on the threads of the machine, with the interpreter free.
@@ -80,12 +80,12 @@ pub(crate) fn bytes_of<'py>(py: Python<'py>, values: &[Complex]) -> PyResult<Bou
     flat(py, values.iter().map(field))
 }
 
-/// A CKKS parameter set made ready.
+/// A machine with a CKKS parameter set made ready on it.
 #[pyclass(frozen, module = "becalm._native")]
-pub struct CkksContext(pub(crate) Shared);
+pub struct CkksMachine(pub(crate) Shared);
 
 #[pymethods]
-impl CkksContext {
+impl CkksMachine {
     /// Makes the set of a name ready on a machine; 0 threads means all. Ciphertexts of a `compact` one are packed when nothing computes
     /// with them.
     #[new]
@@ -102,7 +102,7 @@ impl CkksContext {
             let (params, cpu) = (CkksParams::named(name)?, Cpu::new(threads)?);
             let backend = for_params::<Ckks>(backend, &cpu, params)?;
             let context = Arc::new(cpu.install(|| Context::new(params, allow_insecure))?);
-            Ok(CkksContext(Machine::new(context, backend, cpu, compact)))
+            Ok(CkksMachine(Machine::new(context, backend, cpu, compact)))
         })
     }
 
@@ -111,7 +111,7 @@ impl CkksContext {
         supervised(py, None, |_| {
             let Machine { context, cpu, .. } = &*self.0;
             let backend = for_params::<Ckks>(backend, cpu, context.params())?;
-            Ok(CkksContext(Machine::new(context.clone(), backend, cpu.clone(), compact)))
+            Ok(CkksMachine(Machine::new(context.clone(), backend, cpu.clone(), compact)))
         })
     }
 

@@ -1,7 +1,7 @@
 //! CKKS: plaintexts and matrices, which stand beside ciphertexts.
 
 use crate::call::{detached, guarded};
-use crate::ckks_machine::{CkksContext, Plain, Shared, brief, bytes_of, prepared, values, watched};
+use crate::ckks_machine::{CkksMachine, Plain, Shared, brief, bytes_of, prepared, values, watched};
 use becalm::backend::Prepared;
 use becalm::ckks::Matrix;
 use becalm::math::complex::Complex;
@@ -44,7 +44,7 @@ impl CkksPlaintext {
 impl CkksPlaintext {
     /// Encodes values at a level.
     #[new]
-    fn new(py: Python<'_>, context: &CkksContext, data: &[u8], level: usize) -> PyResult<Self> {
+    fn new(py: Python<'_>, context: &CkksMachine, data: &[u8], level: usize) -> PyResult<Self> {
         let values = values(data);
         let plain = Arc::new(brief(py, &context.0, |c| Plain::new(c, &values, level))?);
         Ok(CkksPlaintext { on: context.0.clone(), plain, values })
@@ -160,7 +160,7 @@ impl CkksMatrix {
     }
 
     /// Encodes it for ciphertexts at a level.
-    fn encode(&self, py: Python<'_>, context: &CkksContext, level: usize) -> PyResult<CkksMap> {
+    fn encode(&self, py: Python<'_>, context: &CkksMachine, level: usize) -> PyResult<CkksMap> {
         let on = &context.0;
         let ready = watched(py, on, None, |step| {
             let mut program = Program::new(&on.context);

@@ -2,7 +2,7 @@
 
 use crate::ciphertext::trust;
 use crate::ckks::CkksCiphertext;
-use crate::ckks_machine::{CkksContext, Shared, brief, bytes_of};
+use crate::ckks_machine::{CkksMachine, Shared, brief, bytes_of};
 use becalm::ckks::{KeyShare, PartialDecryption};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -16,14 +16,14 @@ pub struct CkksKeyShare(pub(crate) Shared, pub(crate) KeyShare);
 impl CkksKeyShare {
     /// Reads a share.
     #[staticmethod]
-    fn load(py: Python<'_>, on: &CkksContext, path: PathBuf) -> PyResult<Self> {
+    fn load(py: Python<'_>, on: &CkksMachine, path: PathBuf) -> PyResult<Self> {
         let share = brief(py, &on.0, |c| KeyShare::load(c, &path, trust(true, None)))?;
         Ok(CkksKeyShare(on.0.clone(), share))
     }
 
     /// A share from the bytes of its file.
     #[staticmethod]
-    fn from_bytes(py: Python<'_>, on: &CkksContext, file: &[u8]) -> PyResult<Self> {
+    fn from_bytes(py: Python<'_>, on: &CkksMachine, file: &[u8]) -> PyResult<Self> {
         let share = brief(py, &on.0, |c| KeyShare::from_bytes(c, file, trust(true, None)))?;
         Ok(CkksKeyShare(on.0.clone(), share))
     }
@@ -102,7 +102,7 @@ pub struct CkksPartialDecryption(Shared, PartialDecryption);
 impl CkksPartialDecryption {
     /// Reads a part of at most `limit` bytes.
     #[staticmethod]
-    fn load(py: Python<'_>, on: &CkksContext, path: PathBuf, limit: Option<u64>) -> PyResult<Self> {
+    fn load(py: Python<'_>, on: &CkksMachine, path: PathBuf, limit: Option<u64>) -> PyResult<Self> {
         let part = brief(py, &on.0, |c| PartialDecryption::load(c, &path, trust(true, limit)))?;
         Ok(CkksPartialDecryption(on.0.clone(), part))
     }
@@ -111,7 +111,7 @@ impl CkksPartialDecryption {
     #[staticmethod]
     fn from_bytes(
         py: Python<'_>,
-        on: &CkksContext,
+        on: &CkksMachine,
         file: &[u8],
         limit: Option<u64>,
     ) -> PyResult<Self> {

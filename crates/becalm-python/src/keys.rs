@@ -9,6 +9,7 @@ use becalm::cipher::{self, Encoding, file};
 use becalm::ckks::Needs;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -307,23 +308,32 @@ pub fn ckks_keys_of_file(path: PathBuf) -> PyResult<(String, String)> {
 }
 
 /// The purposes of keys, each up to a level.
-#[pyclass(frozen, module = "becalm._native")]
+#[pyclass(frozen, eq, module = "becalm._native")]
+#[derive(PartialEq)]
 pub struct CkksNeeds(pub Needs);
+
+/// The arguments of [`CkksNeeds::new`].
+type NeedsArgs = (BTreeMap<i64, BTreeSet<usize>>, Option<usize>, usize, Option<usize>, usize);
 
 #[pymethods]
 impl CkksNeeds {
-    /// Rotations up to `level` in its tier, and the levels of conjugation, products and bootstraps.
+    /// Rotations and the levels of each, the levels of conjugation, products and bootstraps, and the slots of the longest vector.
     #[new]
-    #[pyo3(signature = (rotations, level, conjugate=None, multiply=0, bootstrap=None))]
+    #[pyo3(signature = (rotations, conjugate=None, multiply=0, bootstrap=None, slots=0))]
     fn new(
-        rotations: Vec<i64>,
-        level: usize,
+        rotations: BTreeMap<i64, BTreeSet<usize>>,
         conjugate: Option<usize>,
         multiply: usize,
         bootstrap: Option<usize>,
+        slots: usize,
     ) -> Self {
-        let needs = Needs { conjugate, multiply, bootstrap, ..Needs::default() };
-        CkksNeeds(needs.rotate(rotations, level))
+        CkksNeeds(Needs { rotations, conjugate, multiply, bootstrap, slots })
+    }
+
+    /// The arguments that make it again, for `pickle`.
+    fn __getnewargs__(&self) -> NeedsArgs {
+        let Needs { rotations, conjugate, multiply, bootstrap, slots } = self.0.clone();
+        (rotations, conjugate, multiply, bootstrap, slots)
     }
 
     /// The needs of both.
@@ -349,9 +359,15 @@ impl CkksNeeds {
         self.0.bootstrap
     }
 
-    /// The rotations and the levels of each.
+    /// Slots of the longest vector; 0 for any.
     #[getter]
-    fn rotations(&self) -> Vec<(i64, Vec<usize>)> {
-        self.0.rotations.iter().map(|(by, at)| (*by, at.iter().copied().collect())).collect()
+    fn slots(&self) -> usize {
+        self.0.slots
+    }
+
+    /// The rotations.
+    #[getter]
+    fn rotations(&self) -> Vec<i64> {
+        self.0.rotations.keys().copied().collect()
     }
 }

@@ -51,7 +51,7 @@ mod _native {
     #[pymodule_export]
     use crate::ckks_keys::{CkksPublicKey, CkksSecretKey};
     #[pymodule_export]
-    use crate::ckks_machine::CkksContext;
+    use crate::ckks_machine::CkksMachine;
     #[pymodule_export]
     use crate::ckks_plain::{CkksMap, CkksMatrix, CkksPlaintext};
     #[pymodule_export]

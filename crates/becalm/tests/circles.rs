@@ -2,14 +2,13 @@
 //! crate. Where the order says what the architecture is, it is written down here. `tests/test_python_layers.py` tests the same for the
 //! Python package.
 //!
-//! Every path that begins with `crate::` or `super::` is followed into the folders, through what their `mod.rs` re-exports. Tests
-//! below the code may name anything.
-//!
-//! A method reaches every file without a path. So a type has its methods where it is defined, or below, in the folder of its `mod.rs`;
-//! the files that add more are listed, and a call of what such a file alone defines is an arrow to it like a path.
+//! `arrows` reads them from the paths in every file and from its calls of methods. A type has its methods where it is defined, or below, in the folder of its
+//! `mod.rs`; the files that add more are listed here.
 
+mod arrows;
 mod source;
 
+use arrows::{Module, Types, arrows, circles, modules};
 use source::Token;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -99,8 +98,7 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
     ),
 ];
 
-/// Types with methods in other files than their own: the module and name of each, and the files, of which those that call a method stand
-/// right of the file that has it.
+/// Types with methods in other files than their own: the module and name of each, and the files.
 const EXTENDED: &[(&str, &[&str])] = &[
     (
         "apps::circuit::Circuit",
@@ -115,6 +113,7 @@ const EXTENDED: &[(&str, &[&str])] = &[
             "apps::integer::multiply",
             "apps::integer::prefix",
             "apps::integer::shift",
+            "apps::integer::sign",
             "apps::integer::table",
             "apps::integer::tabulate",
             "apps::integer::zero",
@@ -125,14 +124,18 @@ const EXTENDED: &[(&str, &[&str])] = &[
     ("backend::cpu::rlwe::plain::Plain", &["backend::cpu::rlwe::constants"]),
     ("backend::cuda::handles::Function", &["backend::cuda::driver"]),
     (
-        "backend::cuda::rlwe::instructions::Recorder",
-        &["backend::cuda::rlwe::linear", "backend::cuda::rlwe::polynomial"],
+        "backend::cuda::rlwe::recorder::Recorder",
+        &[
+            "backend::cuda::rlwe::instructions",
+            "backend::cuda::rlwe::linear",
+            "backend::cuda::rlwe::polynomial",
+        ],
     ),
     (
         "backend::cuda::rlwe::tape::Tape",
         &["backend::cuda::rlwe::arithmetic", "backend::cuda::rlwe::key_switch"],
     ),
-    ("backend::cuda::session::CudaSession", &["backend::cuda::rotation"]),
+    ("backend::cuda::state::CudaSession", &["backend::cuda::rotation", "backend::cuda::session"]),
     ("bootstrap::ckks::pipeline::Pipeline", &["bootstrap::ckks::table"]),
     ("cipher::ciphertext::Glwe", &["cipher::file::ciphertexts"]),
     ("cipher::ciphertext::Lwe", &["cipher::file::ciphertexts", "tfhe::encrypt", "tfhe::linear"]),
@@ -143,7 +146,6 @@ const EXTENDED: &[(&str, &[&str])] = &[
         &["cipher::file::keys", "tfhe::encrypt", "tfhe::keygen", "tfhe::slots"],
     ),
     ("cipher::rlwe::CkksKeys", &["cipher::purpose"]),
-    ("cipher::rlwe::KeyForm", &["ckks::wire"]),
     ("cipher::rlwe::Purpose", &["cipher::purpose"]),
     ("cipher::rlwe::Rlwe", &["ckks::encrypt"]),
     ("cipher::rlwe::StoredKey", &["ckks::wire"]),
@@ -163,259 +165,12 @@ const EXTENDED: &[(&str, &[&str])] = &[
     ),
     (
         "job::folder::Job",
-        &[
-            "job::check",
-            "job::collect",
-            "job::look",
-            "job::price",
-            "job::queue",
-            "job::verify",
-            "job::work",
-        ],
+        &["job::check", "job::collect", "job::look", "job::time", "job::verify", "job::work"],
     ),
     ("params::ckks::CkksParams", &["params::lookup"]),
     ("program::graph::Graph", &["program::pace"]),
     ("program::lwe::Program", &["program::lower"]),
 ];
-
-/// Methods of a circuit that are called as those of numbers are.
-const NUMBERS: &[&str] = &[
-    "any",
-    "count_ones",
-    "ilog2",
-    "leading_zeros",
-    "min",
-    "overflowing_add",
-    "overflowing_sub",
-    "trailing_zeros",
-];
-
-type Module = Vec<String>;
-
-/// The tokens of every module, without its tests.
-fn modules(src: &Path) -> BTreeMap<Module, Vec<Token>> {
-    let read = |file: &Path| {
-        let path = file.strip_prefix(src).expect("a file below src").with_extension("");
-        let mut module: Module = path.iter().filter_map(|p| p.to_str()).map(String::from).collect();
-        module.pop_if(|last| last == "mod" || last == "lib");
-        let text = std::fs::read_to_string(file).expect("a readable source");
-        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
-        (module, source::tokens(code))
-    };
-    let all = source::files(src, "rs");
-    let tested = all.iter().map(|file| read(file));
-    tested.filter(|(module, _)| !module.iter().any(|part| part == "tests")).collect()
-}
-
-/// The paths of a tree such as `a::{b, c::d as e}`, which begins at `at`, and where it ends. The last name is the one that it gets.
-fn paths(tokens: &[Token], mut at: usize, before: &[String], found: &mut Vec<Module>) -> usize {
-    let is = |i: usize, text: &str| tokens.get(i).is_some_and(|t| t.text == text);
-    let mut path = before.to_vec();
-    while at < tokens.len() {
-        if is(at, "{") {
-            at += 1;
-            while at < tokens.len() && !is(at, "}") {
-                at = paths(tokens, at, &path, found).max(at + 1);
-                at += usize::from(is(at, ","));
-            }
-            return at + 1;
-        }
-        path.push(tokens[at].text.clone());
-        at += 1;
-        if !is(at, "::") {
-            break;
-        }
-        at += 1;
-    }
-    if is(at, "as") {
-        path.extend(tokens.get(at + 1).map(|t| t.text.clone()));
-        at += 2;
-    }
-    found.push(path);
-    at
-}
-
-/// The names that a module re-exports: name → the child that it comes from.
-fn exports(tokens: &[Token]) -> BTreeMap<String, String> {
-    let mut names = BTreeMap::new();
-    for i in 1..tokens.len() {
-        let public = tokens[i - 1].text == "pub" || tokens[i - 1].text == ")";
-        if public && tokens[i].text == "use" {
-            let mut found = vec![];
-            paths(tokens, i + 1, &[], &mut found);
-            let each = found.iter().filter(|path| path.len() > 1);
-            names.extend(each.map(|path| (path[path.len() - 1].clone(), path[0].clone())));
-        }
-    }
-    names
-}
-
-/// The modules that one names.
-fn named(module: &Module, all: &BTreeMap<Module, Vec<Token>>) -> Vec<Module> {
-    let (tokens, mut found) = (&all[module], vec![]);
-    let is = |i: usize, text: &str| tokens.get(i).is_some_and(|t| t.text == text);
-    let mut at = 0;
-    while at < tokens.len() {
-        if !(is(at, "crate") || is(at, "super")) || !is(at + 1, "::") {
-            at += 1;
-            continue;
-        }
-        let mut base = if is(at, "crate") { vec![] } else { module.clone() };
-        while is(at, "super") && is(at + 1, "::") {
-            base.pop();
-            at += 2;
-        }
-        at += if is(at, "crate") { 2 } else { 0 };
-        at = paths(tokens, at, &base, &mut found);
-    }
-    let follow = |path: &Module| {
-        let mut to = Module::new();
-        for name in path {
-            let child = [&to[..], std::slice::from_ref(name)].concat();
-            if !all.keys().any(|m| m.starts_with(&child)) {
-                let exported = all.get(&to).map(|t| exports(t)).unwrap_or_default();
-                to.extend(exported.get(name).cloned());
-                break;
-            }
-            to = child;
-        }
-        to
-    };
-    found.iter().map(follow).collect()
-}
-
-/// The methods of each block `impl T` that stands in a module: the name of the type, and those of the methods.
-fn methods(tokens: &[Token]) -> Vec<(String, Vec<String>)> {
-    let at = |i: usize| tokens.get(i).map_or("", |t| t.text.as_str());
-    let mut found = vec![];
-    for i in 0..tokens.len() {
-        // Elsewhere it is the type of an argument or a result.
-        let item = i == 0 || ["}", ";", "]", "{", "unsafe"].contains(&at(i - 1));
-        if at(i) != "impl" || !item {
-            continue;
-        }
-        let mut start = i + 1;
-        let mut depth = 0;
-        while depth > 0 || at(start) == "<" {
-            depth += i32::from(at(start) == "<");
-            depth -= i32::from(at(start) == ">" && at(start - 1) != "-");
-            start += 1;
-        }
-        let open = (start..tokens.len()).find(|k| at(*k) == "{").unwrap_or(tokens.len());
-        let head = &tokens[start..open];
-        if head.iter().any(|t| t.text == "for") {
-            continue;
-        }
-        let path = head.iter().take_while(|t| t.text != "<" && t.text != "where");
-        let Some(name) = path.last().map(|t| t.text.clone()) else { continue };
-        let (mut own, mut depth, mut k) = (vec![], 0, open);
-        while k < tokens.len() {
-            depth += i32::from(at(k) == "{") - i32::from(at(k) == "}");
-            if depth == 1 && at(k) == "fn" {
-                own.push(at(k + 1).to_string());
-            }
-            if depth == 0 {
-                break;
-            }
-            k += 1;
-        }
-        found.push((name, own));
-    }
-    found
-}
-
-/// The modules that define each name after one of these keywords.
-fn defined(all: &BTreeMap<Module, Vec<Token>>, keywords: &[&str]) -> BTreeMap<String, Vec<Module>> {
-    let mut found: BTreeMap<String, Vec<Module>> = BTreeMap::new();
-    for (module, tokens) in all {
-        let each = tokens.windows(2).filter(|pair| keywords.contains(&pair[0].text.as_str()));
-        for pair in each {
-            let of = found.entry(pair[1].text.clone()).or_default();
-            if of.last() != Some(module) {
-                of.push(module.clone());
-            }
-        }
-    }
-    found
-}
-
-/// Blocks `impl T` in other files than that of T or those of its folder: T with its module, the file, the methods.
-fn extended(all: &BTreeMap<Module, Vec<Token>>) -> Vec<(String, Module, Vec<String>)> {
-    let types = defined(all, &["struct", "enum", "union"]);
-    let near = |module: &Module, other: &Module| {
-        module.iter().zip(other).take_while(|(a, b)| a == b).count()
-    };
-    let mut found = vec![];
-    for (module, tokens) in all {
-        let named = named(module, all);
-        for (name, own) in methods(tokens) {
-            let homes = types.get(&name).map_or(&[][..], |homes| homes);
-            // Of several types of one name the one in this file, or that it imports, or the nearest.
-            let best =
-                |home: &&Module| (**home == *module, named.contains(*home), near(module, home));
-            let Some(home) = homes.iter().max_by_key(best) else { continue };
-            if !module.starts_with(home) {
-                found.push((format!("{}::{name}", home.join("::")), module.clone(), own));
-            }
-        }
-    }
-    found
-}
-
-/// The calls of methods that one file alone defines, where it is not that of the type: from which module to which.
-fn called(all: &BTreeMap<Module, Vec<Token>>) -> Vec<(Module, Module)> {
-    let functions = defined(all, &["fn"]);
-    let mut found = vec![];
-    let extended = extended(all);
-    let added = extended.iter().flat_map(|(_, _, own)| own);
-    let added: BTreeSet<&String> = added.filter(|name| !NUMBERS.contains(&name.as_str())).collect();
-    for (module, tokens) in all {
-        for three in tokens.windows(3).filter(|three| three[0].text == "." && three[2].text == "(")
-        {
-            let Some(name) = added.get(&three[1].text) else { continue };
-            if let [only] = &functions[*name][..] {
-                found.push((module.clone(), only.clone()));
-            }
-        }
-    }
-    found
-}
-
-/// For each folder, which of its modules names which other one.
-type Arrows = BTreeMap<String, BTreeSet<(String, String)>>;
-
-/// The arrows of the paths, and of these calls.
-fn arrows(all: &BTreeMap<Module, Vec<Token>>, calls: &[(Module, Module)]) -> Arrows {
-    let mut folders = Arrows::new();
-    for module in all.keys() {
-        let calls = calls.iter().filter(|(from, _)| from == module).map(|(_, to)| to.clone());
-        for to in named(module, all).into_iter().chain(calls) {
-            let apart = module.iter().zip(&to).position(|(a, b)| a != b);
-            if let Some(k) = apart {
-                let arrow = (module[k].clone(), to[k].clone());
-                folders.entry(module[..k].join("::")).or_default().insert(arrow);
-            }
-        }
-    }
-    folders
-}
-
-/// In every folder the modules that know each other in a circle.
-fn circles(mut folders: Arrows) -> BTreeMap<String, BTreeSet<String>> {
-    for arrows in folders.values_mut() {
-        // A module that imports none of the rest, or that none of the rest imports, is in no circle.
-        loop {
-            let (from, to): (BTreeSet<_>, BTreeSet<_>) = arrows.iter().cloned().unzip();
-            let before = arrows.len();
-            arrows.retain(|(a, b)| to.contains(a) && from.contains(b));
-            if arrows.len() == before {
-                break;
-            }
-        }
-    }
-    let names = |arrows: BTreeSet<(String, String)>| arrows.into_iter().map(|(a, _)| a).collect();
-    folders.into_iter().filter(|(_, a)| !a.is_empty()).map(|(f, a)| (f, names(a))).collect()
-}
 
 #[test]
 fn no_folder_has_a_circle() {
@@ -425,11 +180,7 @@ fn no_folder_has_a_circle() {
         let all = modules(&crates.join(name).join("src"));
         assert!(all.len() > 3, "found only {} modules of {name}", all.len());
         let named = |(folder, names)| ((name.to_string(), folder), names);
-        found.extend(circles(arrows(&all, &[])).into_iter().map(named));
-        // Between the layers calls count as well.
-        let mut layers = arrows(&all, &called(&all));
-        layers.retain(|folder, _| folder.is_empty());
-        found.extend(circles(layers).into_iter().map(named));
+        found.extend(circles(arrows(&all, &Types::of(&all).calls())).into_iter().map(named));
     }
     assert_eq!(found, BTreeMap::new());
 }
@@ -450,7 +201,7 @@ fn astray(
 #[test]
 fn no_arrow_inside_a_folder_runs_back() {
     let all = modules(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
-    let arrows = arrows(&all, &called(&all));
+    let arrows = arrows(&all, &Types::of(&all).calls());
     for (folder, order) in ORDERS {
         let path: Vec<&str> = folder.split("::").collect();
         let within = all.keys().filter(|m| m.len() > path.len() && m[..path.len()] == path[..]);
@@ -471,7 +222,7 @@ fn no_arrow_inside_a_folder_runs_back() {
 fn methods_stand_with_their_types() {
     let all = modules(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (name, module, _) in extended(&all) {
+    for (name, module, _) in Types::of(&all).extended() {
         found.entry(name).or_default().insert(module.join("::"));
     }
     let listed = EXTENDED.iter().map(|(name, files)| {
@@ -495,7 +246,7 @@ fn a_planted_method_is_found() {
         "use crate::math::Ring; impl Ring { pub fn turned(&self) {} }",
         "impl<'a> crate::math::Ring<'a> { fn turned(&self, f: impl Fn(u8) -> u8) { f(1) } }",
     ] {
-        let found = extended(&other(text));
+        let found = Types::of(&other(text)).extended();
         assert_eq!(found.len(), 1, "{text}");
         assert_eq!(
             (&found[0].0[..], &found[0].2[..]),
@@ -507,18 +258,70 @@ fn a_planted_method_is_found() {
         "struct Ring; impl Ring { fn turned(&self) {} }",
         "fn turned(ring: &Ring) -> impl Iterator<Item = u8> { ring.size() }",
     ] {
-        assert_eq!(extended(&other(fine)), [], "{fine}");
+        assert_eq!(Types::of(&other(fine)).extended(), [], "{fine}");
     }
     // A call of a method that a machine alone defines leads to the machine.
     let machine = ("machine", "use crate::math::Ring; impl Ring { pub fn turned(&self) {} }");
     let back = |text| {
         let all = crate_of(&[ring, own, machine, ("math::fft", text)]);
-        circles(arrows(&all, &called(&all)))
+        circles(arrows(&all, &Types::of(&all).calls()))
     };
     let wanted = BTreeSet::from(["machine".to_string(), "math".to_string()]);
     let found = back("fn f(ring: &super::Ring) { ring.turned() }");
     assert_eq!(found, BTreeMap::from([(String::new(), wanted)]));
     assert_eq!(back("fn f(ring: &super::Ring) { ring.size() }"), BTreeMap::new());
+}
+
+#[test]
+fn a_planted_call_is_found() {
+    let crate_of = |texts: &[(&str, &str)]| -> BTreeMap<Module, Vec<Token>> {
+        let module = |(path, text): &(&str, &str)| {
+            (path.split("::").map(String::from).collect(), source::tokens(text))
+        };
+        texts.iter().map(module).collect()
+    };
+    let found = |texts: &[(&str, &str)]| {
+        let all = crate_of(texts);
+        circles(arrows(&all, &Types::of(&all).calls()))
+    };
+    let both = |folder: &str, names: [&str; 2]| {
+        BTreeMap::from([(folder.to_string(), BTreeSet::from(names.map(String::from)))])
+    };
+    // A name that another type has too: the type of the block says whose method it is.
+    let wheel = ("math::wheel", "pub struct Wheel; impl Wheel { pub fn turned(&self) {} }");
+    let turn = (
+        "math::turn",
+        "use super::ring::Ring; impl Ring { pub fn turned(&self) {} } pub struct Turn;",
+    );
+    let ring = |text| found(&[wheel, turn, ("math::ring", text)]);
+    for back in [
+        "pub struct Ring; impl Ring { fn size(&self) { self.turned() } }",
+        "pub struct Ring; impl<'a> Ring { fn size(&self) -> [u8; 2] { Self::turned(self) } }",
+        "pub struct Ring; impl Clone for Ring { fn clone(&self) -> Ring { self.turned(); Ring } }",
+        "pub struct Ring; fn size(all: &[Ring]) { all.iter().for_each(Ring::turned) }",
+        "pub struct Ring; struct Hub; impl Deref for Hub { type Target = Ring; } impl Hub { fn f(&self) { self.turned() } }",
+    ] {
+        assert_eq!(ring(back), both("math", ["ring", "turn"]), "{back}");
+    }
+    for fine in [
+        "pub struct Ring; impl Ring { fn size(&self) { self.0.turned() } }",
+        "use super::wheel::Wheel; pub struct Ring; fn size(wheel: &Wheel) { Wheel::turned(wheel) }",
+        "pub struct Ring; impl Ring { fn size(&self) {} } fn new() { other::Turn::turned() }",
+    ] {
+        assert_eq!(ring(fine), BTreeMap::new(), "{fine}");
+    }
+    // Two files below one `mod.rs`, which has their type.
+    let (mods, left) = ("pub struct Ring; mod left; mod right;", "math::ring::left");
+    let below = |text| {
+        let right = "use super::Ring; impl Ring { pub(super) fn right(&self) { self.left() } }";
+        found(&[("math::ring", mods), (left, text), ("math::ring::right", right), wheel])
+    };
+    let back = "use super::Ring; impl Ring { pub(super) fn left(&self) { self.right() } }";
+    assert_eq!(below(back), both("math::ring", ["left", "right"]));
+    assert_eq!(
+        below("use super::Ring; impl Ring { pub(super) fn left(&self) {} }"),
+        BTreeMap::new()
+    );
 }
 
 #[test]

@@ -408,6 +408,16 @@ pub enum KeyForm {
     Seeded,
 }
 
+impl KeyForm {
+    /// The form of one of the keys: that of the user's products, which is used most, is not drawn anew every time.
+    pub(crate) fn of(self, which: (Purpose, usize)) -> KeyForm {
+        match self {
+            KeyForm::Seeded if which == (Purpose::Multiply, 0) => KeyForm::Ready,
+            form => form,
+        }
+    }
+}
+
 /// A switch key of which there are the seed and the bodies, packed, until it is used.
 pub(crate) struct StoredKey {
     /// As in [`SwitchKey`].

@@ -223,6 +223,51 @@ impl Context {
         Ok(values)
     }
 
+    /// Decrypts to values that others may see: with errors of standard deviation 2^-`precision_bits`, which hide the error of the
+    /// ciphertext. Each call spends 1/`queries` of the secret key's budget, a refusal because of decrypted values
+    /// included, and none is answered beyond. `queries` is the number of decryptions under this key that will be shared in all.
+    ///
+    /// The secret key counts in memory ([`CkksSecretKey::shared`]). Whoever reads the key from its file again, or has several copies
+    /// of it, lets `queries` cover the calls of all of them.
+    ///
+    /// # Errors
+    /// As [`Context::bits_to_share`] and [`Context::decrypt`]; `TooNoisy`, with the bits that are possible, where the noise asked for
+    /// is too little to hide anything; `BadInput` for a precision that is not in −60 ..= 60 and for a key that has shared as much as
+    /// it may; `Io` when the system has no randomness. All of these are decided on public facts, before anything is decrypted.
+    ///
+    /// `BadInput` for results that cannot be within the bound that the account states, decided on the results with their
+    /// noise: it tells no more than they would have. It means that the account is wrong, so the results are not given.
+    pub fn decrypt_to_share(
+        &self,
+        ciphertext: &Rlwe,
+        secret: &CkksSecretKey,
+        precision_bits: f64,
+        queries: u64,
+    ) -> Result<Vec<Complex>> {
+        let op = "decrypt to share";
+        ciphertext.require_slots(op)?;
+        let numbers = 2 * ciphertext.slots;
+        let most = || self.bits_shown(op, ciphertext, numbers, queries);
+        share::check_precision(op, precision_bits, most)?;
+        self.check_key(ciphertext, secret)?;
+        let seed = SecretSeed::from_system()?;
+        share::spend(op, &secret.budget, queries)?;
+        let mut raw = self.decrypt(ciphertext, secret)?;
+        let values = Zeroizing::new(flat(&raw));
+        wipe(&mut raw);
+        let mut shared = share::with_noise(&values, &seed, precision_bits);
+        let Account { values, worst, .. } = ciphertext.account;
+        let most = values + worst + share::REACH * (-precision_bits).exp2();
+        let largest = shared.iter().map(|v| v.abs()).fold(0.0, f64::max);
+        if largest <= most {
+            return Ok(shared);
+        }
+        wipe(&mut shared);
+        let wanted = format!("results of absolute value {values} at most, as their account says");
+        let remedy = "ask how the ciphertext was computed: a bound that was vouched for is wrong";
+        Err(Error::bad_input(op, wanted, "a larger one", remedy))
+    }
+
     /// c_0 + c_1·s, modulo at most three words.
     pub(super) fn phase(&self, ciphertext: &Rlwe, secret: &CkksSecretKey) -> Scratch {
         let n = self.params().degree();
@@ -236,4 +281,8 @@ impl Context {
         });
         phase
     }
+}
+
+fn flat(values: &[Complex]) -> Vec<f64> {
+    values.iter().flat_map(|v| [v.re, v.im]).collect()
 }

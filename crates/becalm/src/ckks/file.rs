@@ -283,6 +283,17 @@ impl Context {
         }))
     }
 
+    /// A limb from its bytes, which are as many.
+    ///
+    /// # Errors
+    /// `BadFile` for a residue that is not below its prime.
+    pub(crate) fn unpack(&self, word: usize, bytes: &[u8], limb: &mut [f64]) -> Result<()> {
+        match self.ring().unpack(word, bytes, limb) {
+            true => Ok(()),
+            false => Err(bad("residues below their primes", UNREDUCED)),
+        }
+    }
+
     /// A polynomial at a level of these words from its bytes, which are as many.
     pub(crate) fn unpacked(&self, words: &[usize], bytes: &[u8]) -> Result<Scratch> {
         let n = self.params().degree();
@@ -450,6 +461,9 @@ impl Chain {
         Err(Error::wrong_params("load", wanted, format!("`{}`", name_in(got)), remedy))
     }
 }
+
+/// What stands in the place of a residue that is not below its prime.
+pub(super) const UNREDUCED: &str = "a residue that is not reduced";
 
 /// The name in the row of a set.
 pub(super) fn name_in(row: &str) -> String {

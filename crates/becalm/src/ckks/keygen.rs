@@ -1,7 +1,10 @@
 //! Keys of CKKS: secret, public, and what a server needs, made for declared needs.
 
 use super::{Context, Needs};
-use crate::cipher::{CkksKeys, CkksPublicKey, CkksSecretKey, KeyForm, KeyId, Purpose, SwitchKey};
+use crate::cipher::{
+    CkksKeys, CkksPublicKey, CkksSecretKey, Held, KeyForm, KeyId, Packed, Purpose, StoredKey,
+    SwitchKey,
+};
 use crate::math::memory::require_memory_or;
 use crate::math::parallel::*;
 use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
@@ -11,6 +14,7 @@ use crate::params::NOISE_STD;
 use crate::progress::tell;
 use crate::{Error, Progress, Result, UNWATCHED};
 use std::borrow::Cow;
+use std::sync::Arc;
 use zeroize::Zeroizing;
 
 impl Context {
@@ -284,6 +288,25 @@ impl Context {
             });
         }
         Ok(key)
+    }
+
+    /// The bodies of a key, or its masks, limb by limb.
+    pub(super) fn packed_limbs(&self, key: &SwitchKey, limbs: &[f64]) -> Vec<Vec<u8>> {
+        let words = self.words_of(key.level, key.special);
+        let limbs = limbs.par_chunks(self.params().degree()).enumerate();
+        limbs.map(|(i, limb)| self.ring().packed(words[i % words.len()], limb)).collect()
+    }
+
+    /// A key in a form.
+    pub(crate) fn held(&self, key: SwitchKey, form: KeyForm) -> Held {
+        if form == KeyForm::Ready {
+            return Held::Ready(Arc::new(key));
+        }
+        let SwitchKey { level, special, seed, .. } = key;
+        let packed = |limbs| self.packed_limbs(&key, limbs).concat();
+        let masks = (form == KeyForm::Packed).then(|| packed(&key.masks));
+        let bodies = Packed::Memory(packed(&key.bodies));
+        Held::Stored(Arc::new(StoredKey { level, special, seed, bodies, masks }))
     }
 
     /// The mask of digit `j` modulo word `word`, in blocks of a fixed number of values.

@@ -21,6 +21,8 @@ pub struct Needs {
     pub multiply: usize,
     /// For a bootstrap: the switch to the ephemeral secret, and back at the level that ciphertexts are raised to.
     pub bootstrap: Option<usize>,
+    /// Slots of the longest vector that is taken; 0 where any number will do.
+    pub slots: usize,
 }
 
 impl Needs {
@@ -40,6 +42,7 @@ impl Needs {
         self.conjugate = self.conjugate.max(other.conjugate);
         self.multiply = self.multiply.max(other.multiply);
         self.bootstrap = self.bootstrap.max(other.bootstrap);
+        self.slots = self.slots.max(other.slots);
         self
     }
 }

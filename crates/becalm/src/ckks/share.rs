@@ -14,8 +14,7 @@
 //! function of the noisy values tells no more than these. E comes from the [`Account`], never from a file.
 
 use super::Context;
-use super::encode::wipe;
-use crate::cipher::{Account, Budget, CkksSecretKey, Rlwe, Standing};
+use crate::cipher::{Account, Budget, Rlwe, Standing};
 use crate::math::complex::Complex;
 use crate::math::random::{Domain, NoiseStream, SecretSeed};
 use crate::math::sampling;
@@ -39,7 +38,7 @@ const KEY_PRODUCT_BOUND: f64 = 46.0;
 /// Steps of the grid in a standard deviation of the noise.
 const GRID: f64 = (1 << 20) as f64;
 /// Standard deviations of a slot that its noise stays within, but for 2^-70 of all slots.
-const REACH: f64 = 7.0;
+pub(super) const REACH: f64 = 7.0;
 /// Relative error of the doubles that decryption computes with.
 const DOUBLES: f64 = 1.0 / (1u64 << 47) as f64;
 
@@ -95,51 +94,6 @@ impl Context {
             (24.0 * numbers as f64 * queries as f64).sqrt() * (STATISTICAL_BITS / 2.0).exp2();
         // Of a slot: two numbers have √2 of the standard deviation of each.
         Ok(-(flood * (worst + values * DOUBLES) * std::f64::consts::SQRT_2).log2())
-    }
-
-    /// Decrypts to values that others may see: with errors of standard deviation 2^-`precision_bits`, which hide the error of the
-    /// ciphertext. Each call spends 1/`queries` of the secret key's budget, a refusal because of decrypted values
-    /// included, and none is answered beyond. `queries` is the number of decryptions under this key that will be shared in all.
-    ///
-    /// The secret key counts in memory ([`CkksSecretKey::shared`]). Whoever reads the key from its file again, or has several copies
-    /// of it, lets `queries` cover the calls of all of them.
-    ///
-    /// # Errors
-    /// As [`Context::bits_to_share`] and [`Context::decrypt`]; `TooNoisy`, with the bits that are possible, where the noise asked for
-    /// is too little to hide anything; `BadInput` for a precision that is not in −60 ..= 60 and for a key that has shared as much as
-    /// it may; `Io` when the system has no randomness. All of these are decided on public facts, before anything is decrypted.
-    ///
-    /// `BadInput` for results that cannot be within the bound that the account states, decided on the results with their
-    /// noise: it tells no more than they would have. It means that the account is wrong, so the results are not given.
-    pub fn decrypt_to_share(
-        &self,
-        ciphertext: &Rlwe,
-        secret: &CkksSecretKey,
-        precision_bits: f64,
-        queries: u64,
-    ) -> Result<Vec<Complex>> {
-        let op = "decrypt to share";
-        ciphertext.require_slots(op)?;
-        let numbers = 2 * ciphertext.slots;
-        let most = || self.bits_shown(op, ciphertext, numbers, queries);
-        check_precision(op, precision_bits, most)?;
-        self.check_key(ciphertext, secret)?;
-        let seed = SecretSeed::from_system()?;
-        spend(op, &secret.budget, queries)?;
-        let mut raw = self.decrypt(ciphertext, secret)?;
-        let values = Zeroizing::new(flat(&raw));
-        wipe(&mut raw);
-        let mut shared = with_noise(&values, &seed, precision_bits);
-        let Account { values, worst, .. } = ciphertext.account;
-        let most = values + worst + REACH * (-precision_bits).exp2();
-        let largest = shared.iter().map(|v| v.abs()).fold(0.0, f64::max);
-        if largest <= most {
-            return Ok(shared);
-        }
-        wipe(&mut shared);
-        let wanted = format!("results of absolute value {values} at most, as their account says");
-        let remedy = "ask how the ciphertext was computed: a bound that was vouched for is wrong";
-        Err(Error::bad_input(op, wanted, "a larger one", remedy))
     }
 }
 
@@ -200,7 +154,7 @@ pub(super) fn spend(op: &'static str, budget: &Budget, queries: u64) -> Result<(
 }
 
 /// The values, rounded to the grid, with noise of standard deviation 2^-`bits` for each pair.
-fn with_noise(values: &[f64], seed: &SecretSeed, bits: f64) -> Vec<Complex> {
+pub(super) fn with_noise(values: &[f64], seed: &SecretSeed, bits: f64) -> Vec<Complex> {
     let step = (-bits - 0.5).exp2() / GRID;
     let mut noise = Zeroizing::new(vec![0i64; values.len()]);
     sampling::gaussian(&mut NoiseStream::new(seed, Domain::Share, 0), GRID, &mut noise);
@@ -208,8 +162,4 @@ fn with_noise(values: &[f64], seed: &SecretSeed, bits: f64) -> Vec<Complex> {
     let pair =
         |(x, e): (&[f64], &[i64])| Complex::new(number((&x[0], &e[0])), number((&x[1], &e[1])));
     values.chunks_exact(2).zip(noise.chunks_exact(2)).map(pair).collect()
-}
-
-fn flat(values: &[Complex]) -> Vec<f64> {
-    values.iter().flat_map(|v| [v.re, v.im]).collect()
 }

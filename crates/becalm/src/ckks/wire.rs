@@ -7,11 +7,12 @@
 //! are drawn again, 50-bit residues take 50 bits and not 64.
 
 use super::Context;
+use super::file::UNREDUCED;
 use crate::cipher::file::key_header::{
     DIGEST, Hashed, KeyHeader, LONGEST_HEADER, LONGEST_NOTE, MAGIC, broken, opened, require_keys,
     unreadable, unwritten,
 };
-use crate::cipher::file::{bad, write_error};
+use crate::cipher::file::write_error;
 use crate::cipher::{
     CkksKeys, Held, KeyFile, KeyForm, KeyId, Packed, Purpose, StoredKey, SwitchKey,
 };
@@ -117,25 +118,6 @@ impl Context {
             return Err(Error::bad_input("write keys", wanted, header.len().to_string(), remedy));
         }
         Ok(header)
-    }
-
-    /// The bodies of a key, or its masks, limb by limb.
-    fn packed_limbs(&self, key: &SwitchKey, limbs: &[f64]) -> Vec<Vec<u8>> {
-        let words = self.words_of(key.level, key.special);
-        let limbs = limbs.par_chunks(self.params().degree()).enumerate();
-        limbs.map(|(i, limb)| self.ring().packed(words[i % words.len()], limb)).collect()
-    }
-
-    /// A key in a form.
-    pub(crate) fn held(&self, key: SwitchKey, form: KeyForm) -> Held {
-        if form == KeyForm::Ready {
-            return Held::Ready(Arc::new(key));
-        }
-        let SwitchKey { level, special, seed, .. } = key;
-        let packed = |limbs| self.packed_limbs(&key, limbs).concat();
-        let masks = (form == KeyForm::Packed).then(|| packed(&key.masks));
-        let bodies = Packed::Memory(packed(&key.bodies));
-        Held::Stored(Arc::new(StoredKey { level, special, seed, bodies, masks }))
     }
 
     /// The same keys; of those that are packed or in a file as many are made ready as fit `bytes` with those that are ready,
@@ -360,17 +342,6 @@ impl Context {
         Ok(key)
     }
 
-    /// A limb from its bytes, which are as many.
-    ///
-    /// # Errors
-    /// `BadFile` for a residue that is not below its prime.
-    pub(crate) fn unpack(&self, word: usize, bytes: &[u8], limb: &mut [f64]) -> Result<()> {
-        match self.ring().unpack(word, bytes, limb) {
-            true => Ok(()),
-            false => Err(bad("residues below their primes", UNREDUCED)),
-        }
-    }
-
     /// Limb `at` of digit `j` of the key and the limbs after it, from packed bodies or masks.
     pub(crate) fn packed_limb<'a>(
         &self,
@@ -427,22 +398,9 @@ impl Context {
     }
 }
 
-/// What stands in the place of a residue that is not below its prime.
-const UNREDUCED: &str = "a residue that is not reduced";
-
 /// The error of residues, in a file of keys.
 fn of_keys(e: Error) -> Error {
     if matches!(e, Error::BadFile(_)) { broken(UNREDUCED) } else { e }
-}
-
-impl KeyForm {
-    /// The form of one of the keys: that of the user's products, which is used most, is not drawn anew every time.
-    pub(crate) fn of(self, which: (Purpose, usize)) -> KeyForm {
-        match self {
-            KeyForm::Seeded if which == (Purpose::Multiply, 0) => KeyForm::Ready,
-            form => form,
-        }
-    }
 }
 
 impl StoredKey {

@@ -248,6 +248,39 @@ impl Job {
         }
     }
 
+    /// Whether results are damaged for certain: not if they can't be read just now.
+    fn damaged(&self, folder: &str, chunk: usize) -> bool {
+        let record = format!("{folder}/{RECORD}");
+        let done = match self.record(&record, chunk) {
+            Ok(done) => done,
+            Err(e) => {
+                return matches!(e, Error::BadFile(_))
+                    || matches!(self.place.exists(&record), Ok(false));
+            }
+        };
+        done.results.iter().enumerate().any(|(i, digest)| {
+            let found = self.place.digest(&format!("{folder}/{}", file_name(i)), *digest);
+            found.is_ok_and(|found| found != Some(*digest))
+        })
+    }
+
+    /// Moves damaged results away, so that their chunk is computed again; whether there were any.
+    pub(super) fn mend(&self, chunk: usize) -> Result<bool> {
+        if !self.damaged(&self.out(chunk), chunk) {
+            return Ok(false);
+        }
+        self.set_aside(chunk, &|folder| !self.damaged(folder, chunk))?;
+        Ok(true)
+    }
+
+    /// Moves results away, so that their chunk is left again. Those that are `good` were made in the meantime, and stay.
+    pub(super) fn set_aside(&self, chunk: usize, good: &dyn Fn(&str) -> bool) -> Result<()> {
+        if self.place.withdraw(&self.out(chunk), good)? {
+            self.forget("checks", chunk);
+        }
+        Ok(())
+    }
+
     /// A file of any size, which must have a digest.
     pub(super) fn checked(&self, name: &str, wanted: Digest) -> Result<Local> {
         let local = self.place.local(name, wanted)?;

@@ -5,7 +5,7 @@ use super::disk::{self, Draft, Folder};
 use super::folder::{Job, PROGRAM, chunk_name, file_name, keys_name};
 use super::manifest::{MAX_FILES, MAX_MANIFEST, Manifest, Scheme, sealed};
 use super::place::{MANIFEST, Place};
-use super::price::lane_seconds;
+use super::time::lane_seconds;
 use crate::backend::require_fit;
 use crate::cipher::file::{Kind, Trust, kind_of, kind_of_head, write_error};
 use crate::cipher::{Ciphertext, EvaluationKey, Lwe, SlotKey};

@@ -5,39 +5,12 @@
 //! bootstraps, 3 + log₄(n/8) deep. Equality: all differences are zero (`zero`).
 
 use super::arithmetic::pack;
+use super::sign::Ask;
 use super::{MAX_BITS, Type, Word};
-use crate::apps::circuit::{Circuit, ROOM, Sum};
+use crate::apps::circuit::{Circuit, Sum};
 use crate::{Error, Result};
 
-/// A question about a and b.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ask {
-    /// 1 if a > b.
-    Greater,
-    /// −`weight`, 0 or `weight`.
-    Sign(i64),
-}
-
 impl Circuit<'_> {
-    /// The sign of a sum, as asked: a table if its values fit one, else by the odd function on the whole torus.
-    pub(super) fn sign_of(&mut self, v: &Sum, ask: Ask) -> Result<Sum> {
-        let small = v.high - v.low < ROOM;
-        match ask {
-            Ask::Greater if small => self.map(v, |x| i64::from(x > 0)),
-            Ask::Sign(weight) if small => self.map(v, |x| weight * x.signum()),
-            Ask::Greater => {
-                // One below: then 0 counts with the negative half.
-                let moved = v.plus(-1);
-                Ok(self.circle(&moved, &[1; ROOM as usize], &[(0, 1, 0, 1)])?.remove(0))
-            }
-            Ask::Sign(weight) => {
-                let mut entries = [2 * weight; ROOM as usize];
-                entries[0] = 0;
-                Ok(self.circle(v, &entries, &[(0, 0, -weight, weight)])?.remove(0))
-            }
-        }
-    }
-
     /// 1 if a > b, with their sign.
     pub(super) fn greater(&mut self, a: &Word, b: &Word) -> Result<Sum> {
         a.require_like(b, "compare")?;

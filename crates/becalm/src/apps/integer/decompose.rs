@@ -40,11 +40,11 @@ pub(super) struct Function {
 
 /// A table of a sum.
 #[derive(Clone)]
-pub(super) struct Plan {
+pub(super) struct SumTable {
     /// Σ weight·digit.
     pub terms: Vec<(usize, i64)>,
     /// Functions that are looked up first, and the value of each of their kinds, which is added.
-    pub parts: Vec<(Plan, Vec<i64>)>,
+    pub parts: Vec<(SumTable, Vec<i64>)>,
     /// The least value of the sum.
     low: i64,
     said: Said,
@@ -231,10 +231,10 @@ fn place(
     None
 }
 
-impl Plan {
-    /// The plan of a constant.
-    pub fn nothing() -> Plan {
-        Plan { terms: vec![], parts: vec![], low: 0, said: [NONE; KINDS], width: 1 }
+impl SumTable {
+    /// The table of a constant.
+    pub fn nothing() -> SumTable {
+        SumTable { terms: vec![], parts: vec![], low: 0, said: [NONE; KINDS], width: 1 }
     }
 
     /// Whether the sum is one digit, and the values of its kinds are those of the digit.
@@ -261,64 +261,68 @@ impl Plan {
     }
 
     /// A sum of digits alone.
-    fn direct(f: &Function, outputs: usize) -> Option<Plan> {
+    fn direct(f: &Function, outputs: usize) -> Option<SumTable> {
         let form = |weights: Vec<i64>| {
             let said = profile(positions(&f.digits, &weights), |i| Some(f.kinds[i]))?;
             let width = 1 + positions(&f.digits, &weights).max().unwrap_or(0);
             let low = -below(&f.digits, &weights);
             let terms = f.digits.iter().map(|d| d.0).zip(weights).collect();
-            Some(Plan { terms, parts: vec![], low, said, width })
+            Some(SumTable { terms, parts: vec![], low, said, width })
         };
         let forms = weights(&f.digits, ALONE).into_iter().filter_map(form);
         forms.min_by_key(|p| (p.cost(outputs), p.width))
     }
 
     /// Two looked up values.
-    fn both(first: (Plan, Vec<i64>), second: Plan, found: (Vec<i64>, Said, i64)) -> Plan {
+    fn both(
+        first: (SumTable, Vec<i64>),
+        second: SumTable,
+        found: (Vec<i64>, Said, i64),
+    ) -> SumTable {
         let (values, said, width) = found;
-        Plan { terms: vec![], parts: vec![first, (second, values)], low: 0, said, width }
+        SumTable { terms: vec![], parts: vec![first, (second, values)], low: 0, said, width }
     }
 }
 
-/// A search for plans, which knows what it has found.
+/// A search for tables of sums, which knows what it has found.
 #[derive(Default)]
-pub(super) struct Plans {
-    parts: HashMap<Function, Option<Plan>>,
+pub(super) struct Search {
+    parts: HashMap<Function, Option<SumTable>>,
 }
 
-/// The best plan of a function so far.
+/// The best table of a function so far.
 struct Best<'a> {
     f: &'a Function,
     outputs: usize,
-    plan: Option<Plan>,
+    table: Option<SumTable>,
 }
 
 impl Best<'_> {
-    fn keep(&mut self, plan: Plan) {
-        if self.wants(plan.cost(self.outputs)) {
-            self.plan = Some(plan);
+    fn keep(&mut self, table: SumTable) {
+        if self.wants(table.cost(self.outputs)) {
+            self.table = Some(table);
         }
     }
 
-    /// Whether a plan of this cost is better.
+    /// Whether a table of this cost is better.
     fn wants(&self, cost: usize) -> bool {
-        self.plan.as_ref().is_none_or(|best| cost < best.cost(self.outputs))
+        self.table.as_ref().is_none_or(|best| cost < best.cost(self.outputs))
     }
 
-    /// The least cost of a plan with so many bootstraps before its sum.
+    /// The least cost of a table with so many bootstraps before its sum.
     fn least(&self, before: usize) -> usize {
         before + self.outputs.div_ceil(shared(2))
     }
 }
 
-impl Plans {
-    /// The plan with the fewest bootstraps for so many tables of its sum, if one is found.
-    pub fn of(&mut self, f: &Function, outputs: usize) -> Option<Plan> {
+impl Search {
+    /// The sum whose so many tables take the fewest bootstraps, if one is found.
+    pub fn of(&mut self, f: &Function, outputs: usize) -> Option<SumTable> {
         self.searched(f, outputs, true)
     }
 
-    /// A plan for a part of another one.
-    fn part(&mut self, digits: Digits, kinds: Vec<usize>) -> Option<Plan> {
+    /// A table for a part of another one.
+    fn part(&mut self, digits: Digits, kinds: Vec<usize>) -> Option<SumTable> {
         let f = Function::new(digits, kinds).needed();
         if let Some(known) = self.parts.get(&f) {
             return known.clone();
@@ -328,11 +332,11 @@ impl Plans {
         found
     }
 
-    fn searched(&mut self, f: &Function, outputs: usize, gates: bool) -> Option<Plan> {
+    fn searched(&mut self, f: &Function, outputs: usize, gates: bool) -> Option<SumTable> {
         if f.count > KINDS {
             return None;
         }
-        let mut best = Best { f, outputs, plan: Plan::direct(f, outputs) };
+        let mut best = Best { f, outputs, table: SumTable::direct(f, outputs) };
         let sets = 1..(1usize << f.digits.len()).saturating_sub(1);
         for set in sets.clone() {
             if best.wants(best.least(1)) {
@@ -344,7 +348,7 @@ impl Plans {
                 self.gated(&mut best, set);
             }
         }
-        best.plan
+        best.table
     }
 
     /// The kinds of the digits outside a set, beside the digits of the set or their kinds.
@@ -366,7 +370,7 @@ impl Plans {
             let (values, said, width) = found;
             let (low, parts) = (-below(&row, &weights), vec![(part.clone(), values)]);
             let terms = row.iter().map(|d| d.0).zip(weights).collect();
-            best.keep(Plan { terms, parts, low, said, width });
+            best.keep(SumTable { terms, parts, low, said, width });
         }
         let (of_row, rows) = kinds(&matrix);
         if rows.len() > KINDS || !best.wants(best.least(2)) {
@@ -379,14 +383,14 @@ impl Plans {
             let profiles: Option<Vec<Said>> =
                 columns.iter().map(|c| profile(places(), |r| Some(c[first(r)]))).collect();
             if let Some(found) = profiles.and_then(|p| placed(&p, best.outputs)) {
-                best.keep(Plan::both((other, places().collect()), part, found));
+                best.keep(SumTable::both((other, places().collect()), part, found));
                 break;
             }
         }
         Some(())
     }
 
-    /// A plan that looks the columns up where they count, beside the kinds of rows.
+    /// A table that looks the columns up where they count, beside the kinds of rows.
     fn gated(&mut self, best: &mut Best, set: usize) -> Option<()> {
         let (row, column, matrix) = best.f.matrix(set);
         // Rows that tell the same columns apart, whatever they give for them.
@@ -406,7 +410,7 @@ impl Plans {
         let profiles: Option<Vec<Said>> =
             values.iter().map(|v| profile(0..count, |label| v.get(label).copied())).collect();
         let found = placed(&profiles?, best.outputs)?;
-        best.keep(Plan::both((gate, (0..count).collect()), other, found));
+        best.keep(SumTable::both((gate, (0..count).collect()), other, found));
         Some(())
     }
 }

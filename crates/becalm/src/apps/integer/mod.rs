@@ -18,6 +18,7 @@ mod multiply;
 mod operations;
 mod prefix;
 mod shift;
+mod sign;
 mod size;
 mod table;
 mod tabulate;

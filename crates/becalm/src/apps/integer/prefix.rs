@@ -8,7 +8,7 @@
 //!
 //! The lowest digit's sum less 3 is above 0 if it is carried. That needs no bootstrap, but takes two of the four places.
 
-use super::compare::Ask;
+use super::sign::Ask;
 use super::{Type, Word};
 use crate::Result;
 use crate::apps::circuit::{Circuit, NORM2, Sum};

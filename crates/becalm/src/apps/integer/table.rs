@@ -8,7 +8,7 @@
 //!   and 16 rows of 16 values take 17 bootstraps for two digits together, and one more for each digit.
 
 use super::arithmetic::pack;
-use super::decompose::{Function, Plan, Plans, kinds};
+use super::decompose::{Function, Search, SumTable, kinds};
 use super::element::{MAX_ENTRIES, require_unsigned};
 use super::{Clear, Type, Word};
 use crate::apps::circuit::{Circuit, Entry, ROOM, Sum, xor};
@@ -30,7 +30,7 @@ struct Split {
 /// A way to look a function up.
 enum Way {
     /// A table of a sum, and the value of each kind.
-    Sum { plan: Plan, values: Vec<i64> },
+    Sum { plan: SumTable, values: Vec<i64> },
     /// The different rows, and the kind of each row.
     Rows { split: Split, kinds: Vec<usize>, rows: Vec<Vec<i64>> },
 }
@@ -80,7 +80,7 @@ fn by_rows(x: Type, f: Entries) -> Option<(Split, Vec<usize>, Vec<Vec<i64>>)> {
 
 impl Run {
     /// The cheaper way for some digits of the result, if there is one.
-    fn of(plans: &mut Plans, x: Type, digits: &[Entries]) -> Option<Run> {
+    fn of(plans: &mut Search, x: Type, digits: &[Entries]) -> Option<Run> {
         let value = |at: usize| digits.iter().map(|d| d(at)).collect::<Vec<i64>>();
         let (function, tuples) = Function::of(x, value);
         // Of 4 values each.
@@ -96,7 +96,7 @@ impl Run {
             way(cost, Way::Sum { plan, values: values.clone() })
         });
         if function.constant().is_some() {
-            let plan = Plan::nothing();
+            let plan = SumTable::nothing();
             return Some(way(0, Way::Sum { plan, values }));
         }
         let by_rows = (digits_of <= 2 && x.digits() > 2).then(|| {
@@ -118,7 +118,7 @@ fn different(tuples: &[Vec<i64>], digits: usize) -> usize {
 
 /// The runs that take the fewest bootstraps together, in order.
 fn runs(x: Type, digits: &[Entries]) -> Vec<Run> {
-    let (mut plans, mut best): (Plans, Vec<Option<(usize, Run)>>) = Default::default();
+    let (mut plans, mut best): (Search, Vec<Option<(usize, Run)>>) = Default::default();
     // From the last digit: the cost of what follows is known.
     for from in (0..digits.len()).rev() {
         let whole = |run: Run, best: &[Option<(usize, Run)>]| {
@@ -204,8 +204,8 @@ impl Circuit<'_> {
         }
     }
 
-    /// The sum of a plan.
-    fn summed(&mut self, x: &Word, plan: &Plan) -> Result<Sum> {
+    /// The sum of a table.
+    fn summed(&mut self, x: &Word, plan: &SumTable) -> Result<Sum> {
         let mut terms: Vec<Sum> = plan.terms.iter().map(|(d, w)| x.digits[*d].times(*w)).collect();
         for (part, values) in &plan.parts {
             let below = self.summed(x, part)?;

@@ -17,6 +17,7 @@ mod rlwe;
 mod rotation;
 mod session;
 mod staging;
+mod state;
 mod tiling;
 
 pub use becalm_cuda::images;
@@ -34,7 +35,7 @@ use crate::program::{Need, Op, Pace};
 use crate::{Error, Result};
 use becalm_cuda::launch::Launch;
 use becalm_cuda::{Argument, Arithmetic, Device, Fault, Kernels, Ring};
-use session::{CudaSession, Turn, taken};
+use state::{CudaSession, Turn, taken};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, Weak};
 

@@ -1,7 +1,7 @@
 //! The bootstraps of a tile: modulus switch, tables, all steps of the rotation, extraction. `tiling.rs` says which kernels.
 
 use super::layout::Step;
-use super::session::{CudaSession, Running};
+use super::state::{CudaSession, Running};
 use super::tiling::{Ahead, Chunks, How, Leaves, Tiling, ahead, bundle_bytes};
 use super::{launch, no_kernel, refused};
 use crate::Result;

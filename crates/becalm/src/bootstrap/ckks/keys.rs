@@ -115,8 +115,9 @@ impl KeyPlan {
         // As many as fit are for another kind.
         let few = wish.kinds.contains(&Kind::Sparse);
         let most = if few { params.slots() / 2 } else { params.slots() };
-        let (least, slots) = (1 + usize::from(wish.size.is_some()), wish.slots);
-        let slots = slots.unwrap_or(params.slots());
+        let (least, needed) = (1 + usize::from(wish.size.is_some()), wish.needs.slots);
+        let needed = if needed == 0 { params.slots() } else { needed };
+        let slots = wish.slots.unwrap_or(needed);
         if !slots.is_power_of_two() || !(least..=most).contains(&slots) {
             let wanted = format!("a power of two from {least} to {most} as slots");
             let remedy = "choose one of these: vectors that are shorter are filled with zeros";

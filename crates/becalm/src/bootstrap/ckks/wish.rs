@@ -178,7 +178,7 @@ pub fn size_named(name: &str) -> Result<&'static str> {
 /// Keys that a user asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wish {
-    /// Values in a ciphertext, a power of two; none for as many as fit.
+    /// Values in a ciphertext, a power of two; none for those of the needs, or for as many as fit.
     pub slots: Option<usize>,
     /// Kinds of bootstrap, the usual one first; empty for the usual one of the set alone.
     pub kinds: Vec<Kind>,

@@ -4,7 +4,7 @@
 //! it again gives the same bytes; so no key appears twice, nothing is hidden in it, and every bit of it counts.
 
 use super::{Kind, Trust, VERSION, bad, bad_but, foreign, hex, unhex};
-use crate::cipher::{Encoding, KeyId, KeyRole};
+use crate::cipher::{Encoding, KeyId, KeyRole, RowSums, SlotKeyKind};
 use crate::params::TfheParams;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -283,6 +283,28 @@ impl Header {
         }
     }
 
+    /// What a key between slots does.
+    pub(super) fn slot_kind(&self) -> Result<SlotKeyKind> {
+        let text = self.entry("slots")?;
+        let sums = |text: &str| {
+            let (positive, negative) = text.split_once(' ')?;
+            Some(RowSums { positive: positive.parse().ok()?, negative: negative.parse().ok()? })
+        };
+        let kind = match text.strip_prefix("map ") {
+            Some(text) => sums(text).map(SlotKeyKind::Map),
+            None => Some(SlotKeyKind::Pack),
+        };
+        // Only what is written here is read, without signs or leading zeros.
+        let Some(kind) = kind.filter(|kind| slot_kind_text(*kind) == text) else {
+            return Err(bad("the word pack, or map and two sums", format!("{text:.32}")));
+        };
+        let refused = |e: Error| bad(&e.detail().wanted, &e.detail().got);
+        match kind {
+            SlotKeyKind::Map(sums) => sums.checked().map(SlotKeyKind::Map).map_err(refused),
+            SlotKeyKind::Pack => Ok(kind),
+        }
+    }
+
     /// Where messages lie.
     pub(super) fn encoding(&self) -> Result<Encoding> {
         let encoding: Encoding = serde_json::from_str(self.entry("encoding")?)
@@ -357,5 +379,13 @@ pub(super) fn role_text(role: KeyRole) -> String {
         KeyRole::Small => "small".into(),
         KeyRole::Big => "big".into(),
         KeyRole::Slot(slot) => format!("slot {slot}"),
+    }
+}
+
+/// The words for a kind of key between slots.
+pub(super) fn slot_kind_text(kind: SlotKeyKind) -> String {
+    match kind {
+        SlotKeyKind::Pack => "pack".into(),
+        SlotKeyKind::Map(RowSums { positive, negative }) => format!("map {positive} {negative}"),
     }
 }

@@ -3,7 +3,7 @@
 use super::header::{Dtype, Header, LENGTH, set_name};
 use super::key_header::{holds_keys, is_keys, read_key_header};
 use super::read::Reader;
-use super::{Kind, bad, bad_but, disk, foreign, slot_keys};
+use super::{Kind, bad, bad_but, disk, foreign};
 use crate::cipher::{Encoding, Integers, KeyId, KeyRole, Purpose, SlotKeyKind};
 use crate::params::{CkksParams, TfheParams};
 use crate::{Error, Result};
@@ -160,10 +160,7 @@ fn of_tfhe(header: &Header, kind: Kind, bytes: u64) -> Result<Description> {
         encoding,
         range: encoding.map(|e| header.message_range(e)).transpose()?,
         noise: header.has("noise").then(|| header.noise()).transpose()?,
-        does: header
-            .has("slots")
-            .then(|| slot_keys::kind_of(header.entry("slots")?))
-            .transpose()?,
+        does: header.has("slots").then(|| header.slot_kind()).transpose()?,
         tensors: shapes(header),
         ..Description::new(kind, params.name.to_string(), in_table, bytes)
     })

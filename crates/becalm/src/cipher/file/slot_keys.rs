@@ -1,13 +1,13 @@
 //! Files of keys between the slots of a common-mask set.
 
-use super::header::key_text;
+use super::header::{key_text, slot_kind_text};
 use super::read::Reader;
 use super::write::{Data, Draft};
 use super::{Dtype, Header, Kind, Part, Trust, bad, disk};
-use crate::cipher::{RowSums, SlotKey, SlotKeyKind, Words, slot_gadget};
+use crate::Result;
+use crate::cipher::{SlotKey, SlotKeyKind, Words, slot_gadget};
 use crate::math::random::PublicSeed;
 use crate::params::TfheParams;
-use crate::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ impl SlotKey {
     fn draft(&self) -> Result<Draft<'_>> {
         Ok(Draft::new(Kind::SlotKey, &self.params)?
             .note("key", key_text(self.id))
-            .note("slots", kind_text(self.kind))
+            .note("slots", slot_kind_text(self.kind))
             .tensor("seed", &[32], Data::Bytes(&self.seed.0))
             .tensor("words", &shape(self.kind, &self.params), Data::Words(&self.words)))
     }
@@ -81,7 +81,7 @@ fn claims(header: &Header, trust: Trust) -> Result<SlotKey> {
     if params.slots == 1 {
         return Err(bad("a common-mask set", format!("`{:.64}`", params.name)));
     }
-    let kind = kind_of(header.entry("slots")?)?;
+    let kind = header.slot_kind()?;
     header.expect(&[("seed", Dtype::U8, &[32]), ("words", Dtype::U64, &shape(kind, &params))])?;
     let words = Words::Owned(Arc::new(Vec::new()));
     Ok(SlotKey { id: header.key()?, kind, seed: PublicSeed([0; 32]), words, params })
@@ -90,31 +90,4 @@ fn claims(header: &Header, trust: Trust) -> Result<SlotKey> {
 /// `[rows, ℓ, w]`.
 fn shape(kind: SlotKeyKind, p: &TfheParams) -> [u64; 3] {
     [kind.rows(p) as u64, slot_gadget(p).level.into(), p.slots as u64]
-}
-
-fn kind_text(kind: SlotKeyKind) -> String {
-    match kind {
-        SlotKeyKind::Pack => "pack".into(),
-        SlotKeyKind::Map(RowSums { positive, negative }) => format!("map {positive} {negative}"),
-    }
-}
-
-pub(super) fn kind_of(text: &str) -> Result<SlotKeyKind> {
-    let sums = |text: &str| {
-        let (positive, negative) = text.split_once(' ')?;
-        Some(RowSums { positive: positive.parse().ok()?, negative: negative.parse().ok()? })
-    };
-    let kind = match text.strip_prefix("map ") {
-        Some(text) => sums(text).map(SlotKeyKind::Map),
-        None => Some(SlotKeyKind::Pack),
-    };
-    // Only what is written here is read, without signs or leading zeros.
-    let Some(kind) = kind.filter(|kind| kind_text(*kind) == text) else {
-        return Err(bad("the word pack, or map and two sums", format!("{text:.32}")));
-    };
-    let refused = |e: Error| bad(&e.detail().wanted, &e.detail().got);
-    match kind {
-        SlotKeyKind::Map(sums) => sums.checked().map(SlotKeyKind::Map).map_err(refused),
-        SlotKeyKind::Pack => Ok(kind),
-    }
 }

@@ -3,6 +3,7 @@
 //! A half adder is a ⊕ b beside a·b, a full adder a ⊕ b ⊕ c beside the majority; any operand and any result may be negated.
 //! They are found by the functions of cuts of three leaves.
 
+use super::cuts::united;
 use super::{Circuit, Node, Wire};
 use std::collections::BTreeMap;
 
@@ -77,23 +78,8 @@ impl Cut {
 
     /// The cut of both, and the function of the one in it and of the other.
     fn union(&self, other: &Cut) -> Option<(Cut, u8, u8)> {
-        let (a, b) = (self.leaves(), other.leaves());
-        let mut cut = Cut { len: 0, leaves: [NONE; 3], table: 0 };
-        let (mut i, mut j) = (0, 0);
-        while i < a.len() || j < b.len() {
-            let next = match (a.get(i), b.get(j)) {
-                (Some(x), Some(y)) => *x.min(y),
-                (Some(x), None) | (None, Some(x)) => *x,
-                (None, None) => break,
-            };
-            i += usize::from(a.get(i) == Some(&next));
-            j += usize::from(b.get(j) == Some(&next));
-            if cut.len == 3 {
-                return None;
-            }
-            cut.leaves[usize::from(cut.len)] = next;
-            cut.len += 1;
-        }
+        let (leaves, len) = united(self.leaves(), other.leaves(), NONE)?;
+        let cut = Cut { len, leaves, table: 0 };
         Some((cut, self.within(&cut), other.within(&cut)))
     }
 

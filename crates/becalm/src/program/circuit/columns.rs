@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// The form of the results of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Plan {
+pub(super) enum Style {
     /// Values of several digits where they are added up again: the fewest rotations.
     Values,
     /// Digits alone: the shorter path now and then.
@@ -49,16 +49,16 @@ impl Columns {
         to: &mut Circuit,
         top: i64,
         room: Room,
-        plan: Plan,
+        style: Style,
     ) -> BTreeMap<i64, Wire> {
         let open = |(e, column): (&i64, &VecDeque<Item>)| {
             let done = column.len() < 2 && column.iter().all(|i| i.most == 1);
             (*e <= top && !done).then_some(*e)
         };
         while let Some(e) = self.items.iter().find_map(open) {
-            let step = match plan {
-                Plan::Bits => self.step_of_bits(e, top, room),
-                Plan::Values => self.step_of_values(e, top, room),
+            let step = match style {
+                Style::Bits => self.step_of_bits(e, top, room),
+                Style::Values => self.step_of_values(e, top, room),
             };
             self.apply(step, to, e);
         }

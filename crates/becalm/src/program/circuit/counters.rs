@@ -7,7 +7,7 @@
 //! the negations of its results.
 
 use super::adders::Found;
-use super::columns::{Columns, Plan};
+use super::columns::{Columns, Style};
 use super::nets::{Member, Mode, Net};
 use super::restructure::{moved, ports};
 use super::weights::Room;
@@ -43,8 +43,8 @@ impl Circuit {
         for found in MODES.map(|modes| self.counters(&readers, &adders, modes, room)) {
             let ready: Vec<&Counter> = found.iter().filter(|c| c.is_ready()).collect();
             let all: Vec<&Counter> = found.iter().collect();
-            for plan in [Plan::Values, Plan::Bits] {
-                let with = |list: &[&Counter]| self.with(list, room, plan);
+            for style in [Style::Values, Style::Bits] {
+                let with = |list: &[&Counter]| self.with(list, room, style);
                 let same = |a: &Circuit, b: &Circuit| a.nodes == b.nodes && a.sums == b.sums;
                 if let Some(circuit) = with(&all).or_else(|| with(&ready))
                     && !circuits.iter().any(|known| same(known, &circuit))
@@ -57,7 +57,7 @@ impl Circuit {
     }
 
     /// The circuit with these counters; `None` if there are none, or if a summand depends on its sum.
-    fn with(&self, counters: &[&Counter], room: Room, plan: Plan) -> Option<Circuit> {
+    fn with(&self, counters: &[&Counter], room: Room, style: Style) -> Option<Circuit> {
         if counters.is_empty() {
             return None;
         }
@@ -96,7 +96,7 @@ impl Circuit {
             done[node] = true;
             match (counter, self.nodes[node]) {
                 (Some(counter), _) => {
-                    counter.build(&mut to, &mut at, room, plan);
+                    counter.build(&mut to, &mut at, room, style);
                     counter.outputs.values().for_each(|o| done[o.node()] = true);
                 }
                 (None, Node::And(a, b)) => at[node] = to.and(moved(&at, a), moved(&at, b)),
@@ -303,16 +303,16 @@ impl Counter {
         for (e, wire) in &self.inputs {
             columns.push(*e, if wire.node() == 0 { *wire } else { trial.input() });
         }
-        columns.digits(&mut trial, top, room, Plan::Values);
+        columns.digits(&mut trial, top, room, Style::Values);
         trial.rotations_of_sums(room)
     }
 
     /// The digits of the sum.
-    fn build(&self, to: &mut Circuit, at: &mut [Wire], room: Room, plan: Plan) {
+    fn build(&self, to: &mut Circuit, at: &mut [Wire], room: Room, style: Style) {
         let Some(top) = self.outputs.last_key_value().map(|o| *o.0) else { return };
         let mut columns = Columns::default();
         self.inputs.iter().for_each(|(e, wire)| columns.push(*e, moved(at, *wire)));
-        let digits = columns.digits(to, top, room, plan);
+        let digits = columns.digits(to, top, room, style);
         for (e, wire) in &self.outputs {
             // A digit that no carry reaches stays 0.
             let digit = digits.get(e).copied().unwrap_or(Wire::ZERO);

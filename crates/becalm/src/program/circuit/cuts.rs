@@ -34,6 +34,23 @@ pub(super) struct Leaves {
     nodes: [u32; MAX_INPUTS],
 }
 
+/// The nodes of two lists in order, and their number; behind them stands `rest`. None if they are more than N.
+pub(super) fn united<const N: usize>(a: &[u32], b: &[u32], rest: u32) -> Option<([u32; N], u8)> {
+    let (mut all, mut len, mut i, mut j) = ([rest; N], 0, 0, 0);
+    while i < a.len() || j < b.len() {
+        let next = match (a.get(i), b.get(j)) {
+            (Some(x), Some(y)) => *x.min(y),
+            (Some(x), None) | (None, Some(x)) => *x,
+            (None, None) => break,
+        };
+        i += usize::from(a.get(i) == Some(&next));
+        j += usize::from(b.get(j) == Some(&next));
+        *all.get_mut(len)? = next;
+        len += 1;
+    }
+    Some((all, len as u8))
+}
+
 impl Leaves {
     fn of(nodes: &[u32]) -> Self {
         let mut all = [0; MAX_INPUTS];
@@ -42,23 +59,8 @@ impl Leaves {
     }
 
     fn union(&self, other: &Leaves) -> Option<Leaves> {
-        let (a, b) = (&self[..], &other[..]);
-        let (mut all, mut i, mut j) = (Leaves::of(&[]), 0, 0);
-        while i < a.len() || j < b.len() {
-            let next = match (a.get(i), b.get(j)) {
-                (Some(x), Some(y)) => *x.min(y),
-                (Some(x), None) | (None, Some(x)) => *x,
-                (None, None) => break,
-            };
-            i += usize::from(a.get(i) == Some(&next));
-            j += usize::from(b.get(j) == Some(&next));
-            if all.len as usize == MAX_INPUTS {
-                return None;
-            }
-            all.nodes[all.len as usize] = next;
-            all.len += 1;
-        }
-        Some(all)
+        let (nodes, len) = united(self, other, 0)?;
+        Some(Leaves { len, nodes })
     }
 
     /// A bit for each leaf, shared by those that are equal modulo 64: subsets have subsets.

@@ -1,4 +1,5 @@
-//! A program for ciphertexts at hand, and a program as a part of another, recorded again on registers of that one.
+//! A program for ciphertexts at hand, the instructions of a function as one part, and a program as a part of another, recorded again on
+//! registers of that one.
 
 use super::record::place;
 use super::{CkksOp, CkksProgram};
@@ -24,6 +25,22 @@ impl CkksProgram {
         let results = record(&mut program, &args)?;
         results.into_iter().try_for_each(|reg| program.output(reg))?;
         Ok(Arc::new(program))
+    }
+
+    /// Records the instructions of a function, all or none. Errors about them, now and when they run, have its name.
+    ///
+    /// # Errors
+    /// As `record`.
+    pub fn function(
+        &mut self,
+        name: &str,
+        record: impl FnOnce(&mut Self) -> Result<Vec<Reg>>,
+    ) -> Result<Vec<Reg>> {
+        let before = self.ops.len();
+        let made = self.wholly(record).map_err(|e| e.of(name.to_owned()))?;
+        let own = before..self.ops.len();
+        self.functions.note(own, name);
+        Ok(made)
     }
 
     /// Records the instructions of `other` on these registers, one for each of its arguments, and returns its results. Registers

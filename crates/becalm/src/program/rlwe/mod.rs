@@ -499,9 +499,11 @@ impl CkksProgram {
         self.ops.iter().filter(|op| op.deep()).count()
     }
 
-    /// The keys that it needs, each up to the highest level at which it is used.
+    /// The keys that it needs, each up to the highest level at which it is used, and the slots of its arguments.
     pub fn needs(&self) -> Needs {
-        self.ops.iter().fold(Needs::default(), |needs, op| needs.union(&self.needs_of(op)))
+        let slots = self.inputs.iter().map(|r| self.reg(*r).slots).max().unwrap_or(0);
+        let own = Needs { slots, ..Needs::default() };
+        self.ops.iter().fold(own, |needs, op| needs.union(&self.needs_of(op)))
     }
 
     /// The keys that an instruction needs.

@@ -24,6 +24,22 @@ impl CkksProgram {
         }
     }
 
+    /// An error about an instruction, in the name of the function that recorded it.
+    pub(super) fn error_at(&self, at: usize, e: Error) -> Error {
+        match self.functions.at(at) {
+            Some(name) => e.of(name.to_string()),
+            None => e,
+        }
+    }
+
+    /// An error about a run, in the name of the function that is all of the program.
+    pub(crate) fn error_of_run(&self, e: Error) -> Error {
+        match self.functions.whole(self.ops.len()) {
+            Some(name) if e.detail().op == self.op() => e.of(name.to_string()),
+            _ => e,
+        }
+    }
+
     /// The remedy for a ciphertext at too low a level.
     pub(crate) fn remedy_of_level(&self) -> String {
         match self.limits.error {
@@ -110,8 +126,11 @@ impl CkksProgram {
             }
             None => format!("a ciphertext of {} slots", info.slots),
         };
-        let (got, remedy) =
-            (format!("{} slots", x.slots()), "record the program for as many slots");
+        let got = format!("{} slots", x.slots());
+        let remedy = match x.slots() > info.slots {
+            true => "make keys for the slots of the program, or record it for more",
+            false => "record the program for as many slots",
+        };
         Err(Error::bad_input(op, wanted, got, remedy))
     }
 

@@ -2,9 +2,9 @@
 //! steps of one or two middle steps with their diagonals, so that rotated values never reach memory.
 
 use super::arithmetic::{Cipher, Factor, Sum};
-use super::instructions::Recorder;
 use super::key_switch::{Digits, Own};
 use super::keys::{DeviceKey, DeviceMap};
+use super::recorder::Recorder;
 use super::tape::{Kind, Limbs};
 use crate::Result;
 use crate::cipher::Purpose;

@@ -9,12 +9,13 @@ mod key_switch;
 mod keys;
 mod linear;
 mod polynomial;
+mod recorder;
 mod session;
 mod tables;
 mod tape;
 
 use super::keys::require;
-use super::session::taken;
+use super::state::taken;
 use super::{Cuda, information, refused};
 use crate::backend::several::joined;
 use crate::backend::{Ckks, CkksSetup, Cpu, Runs, Session};

@@ -2,7 +2,7 @@
 //! are alike, such as the two halves of a bootstrap. These share launches and readings of the keys.
 
 use super::arithmetic::{Cipher, Sum};
-use super::instructions::Recorder;
+use super::recorder::Recorder;
 use crate::Result;
 use crate::cipher::Purpose;
 use crate::ckks::{CHEBYSHEV_LEAF, Chebyshev};

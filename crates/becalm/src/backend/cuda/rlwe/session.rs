@@ -2,10 +2,10 @@
 
 use super::super::keys::require;
 use super::super::memory::{Block, Recording};
-use super::super::session::{Turn, taken};
+use super::super::state::{Turn, taken};
 use super::super::{launch, refused};
-use super::instructions::{Place, Recorder};
 use super::keys::{DeviceMap, Keys, Plains};
+use super::recorder::{Place, Recorder};
 use super::tables::Tables;
 use super::tape::{Bases, Lists, Sizes, Step, Tape};
 use crate::backend::cpu::rlwe::{Encoded, Plain, down};
@@ -53,20 +53,20 @@ struct Recorded {
 }
 
 /// The groups of a number of lanes, and what each takes.
-struct Plan {
+struct LaneGroups {
     /// Lanes of each group: the last may have fewer.
     groups: Vec<usize>,
     /// By lanes of a group.
     sizes: BTreeMap<usize, Sizes>,
 }
 
-impl Plan {
+impl LaneGroups {
     /// Groups of so many lanes; `record` says what one takes, and adds to the lists that groups share.
     fn of(
         lanes: usize,
         group: usize,
         mut record: impl FnMut(usize, Lists) -> Result<(Sizes, Lists)>,
-    ) -> Result<Plan> {
+    ) -> Result<LaneGroups> {
         let groups: Vec<usize> =
             (0..lanes).step_by(group).map(|from| group.min(lanes - from)).collect();
         let (mut lists, mut sizes) = (Lists::default(), BTreeMap::new());
@@ -78,7 +78,7 @@ impl Plan {
                 lists = more;
             }
         }
-        Ok(Plan { groups, sizes })
+        Ok(LaneGroups { groups, sizes })
     }
 
     /// What all of them take: they work in the same place, by turns.
@@ -437,18 +437,18 @@ impl CudaRlweSession {
         let mut record = |lanes, bases, lists| {
             self.recorded((kept, loaded, plain), lanes, plains, (bases, lists))
         };
-        let plan = Plan::of(loaded.lanes, group, |lanes, lists| {
+        let split = LaneGroups::of(loaded.lanes, group, |lanes, lists| {
             let made = record(lanes, Bases::default(), lists)?;
             Ok((made.sizes, made.lists))
         })?;
-        let Sizes { ciphertexts, work, shared, own } = plan.all();
+        let Sizes { ciphertexts, work, shared, own } = split.all();
         require(op, self.device.as_ref(), ciphertexts + work + shared + own)?;
         let new = |bytes| Block::new(&self.device, op, bytes);
         let (ciphertexts, work, block) = (new(ciphertexts)?, new(work)?, new(shared + own)?);
         let mut steps: Vec<Vec<Step>> = walk.waves.iter().map(|_| vec![]).collect();
         let (mut places, mut lists) = (vec![], Lists::default());
         let (mut first, mut from) = (ciphertexts.at(), shared);
-        for lanes in &plan.groups {
+        for lanes in &split.groups {
             let bases = Bases {
                 ciphertexts: first,
                 work: work.at(),
@@ -460,8 +460,8 @@ impl CudaRlweSession {
             places.push(made.places);
             lists = made.lists;
             block.upload(op, from, bytemuck::cast_slice(&lists.own))?;
-            first += plan.sizes[lanes].ciphertexts;
-            from += plan.sizes[lanes].own;
+            first += split.sizes[lanes].ciphertexts;
+            from += split.sizes[lanes].own;
         }
         block.upload(op, 0, bytemuck::cast_slice(&lists.shared))?;
         Ok(Running {

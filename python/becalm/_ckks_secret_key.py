@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from becalm import _html, _machine, _native, _values
 from becalm._called import called
+from becalm._ckks_vector import array, at_least_one_value, at_level, vector
 from becalm._files import of_kind
 from becalm._keygen import asked, keys_of
-from becalm._operands import array, at_least_one_value, at_level, vector
 from becalm._packed import PackedArray, decrypted, encrypted, of_file
 from becalm._progress import Progress
 from becalm._sets import Params, params
@@ -21,7 +21,7 @@ from becalm._vectors import Ciphertext, owned, require
 from becalm.errors import Unsupported
 
 if TYPE_CHECKING:
-    from becalm._ckks_program import Needs
+    from becalm._ckks_cost import Needs
     from becalm._ckks_server import Server
 
 
@@ -140,7 +140,7 @@ class SecretKey(Key):
 
     def __init__(
         self,
-        context: _native.CkksContext,
+        context: _native.CkksMachine,
         native: _native.CkksSecretKey,
         slots: int,
         server: Server | None = None,

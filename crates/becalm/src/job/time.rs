@@ -12,7 +12,7 @@ const RATE: f64 = 4e9;
 /// What all chunks of a job take together.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Price {
+pub struct JobTime {
     /// Seconds of one worker, or as an estimate those of one core.
     pub seconds: f64,
     /// Whether chunks were measured, or the cost of the program says it.
@@ -42,13 +42,13 @@ impl Job {
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) and [`Error::BadFile`](crate::Error::BadFile) for a job that cannot be read.
-    pub fn price(&self, trust: Trust) -> Result<Option<Price>> {
+    pub fn time(&self, trust: Trust) -> Result<Option<JobTime>> {
         if let Some(each) = self.status()?.seconds_per_chunk {
-            return Ok(Some(Price { seconds: each * self.chunks() as f64, measured: true }));
+            return Ok(Some(JobTime { seconds: each * self.chunks() as f64, measured: true }));
         }
         let program = self.checked(PROGRAM, self.manifest.program)?;
         let bytes = super::disk::read(&program, trust.limit)?;
         let seconds = expected_seconds(&bytes, self.lanes(), trust)?;
-        Ok(seconds.map(|seconds| Price { seconds, measured: false }))
+        Ok(seconds.map(|seconds| JobTime { seconds, measured: false }))
     }
 }
