@@ -31,12 +31,13 @@ fn every_way_gives_the_same_words() {
         let wanted: Vec<u64> = values.iter().map(|m| (3 * m + 1) % 16).collect();
         let x = secret.encrypt(&values).unwrap();
         let mut first: Option<Vec<u64>> = None;
-        // Clusters of 16 for all; of 4, some after the others; a batch of more blocks or fewer.
+        // Clusters of 16 for all; of 4; one batch; two batches and three by clusters; three batches.
         for (multiprocessors, seed, kernel) in [
             (500, 0, "becalm_rotate_leaves_16"),
-            (40, 7, "becalm_rotate_leaves_4"),
-            (16, 0, "becalm_rotate_batch"),
+            (100, 7, "becalm_rotate_leaves_4"),
+            (78, 0, "becalm_rotate_batch"),
             (18, 3, "becalm_rotate_batch"),
+            (16, 0, "becalm_rotate_batch"),
         ] {
             let device = gpu(multiprocessors, seed);
             let backend = Cuda::with_devices(vec![device.clone() as _]).unwrap();
