@@ -283,9 +283,9 @@ def throughput(kernels: dict) -> list[str]:
 EXCHANGES, INSIDE = 2 * 408, (1150, 1400)
 #: Seconds around the rotation: launches, exponents, the first bundle, extraction.
 AROUND = 30e-6
-#: Accesses of 128 bytes to shared memory in a step of a batch of 256: on each multiprocessor that
-#: rotates four ciphertexts, on each that makes bundles; and the part of the bandwidth they get.
-ACCESSES, OF_BANDWIDTH = (11_200, 11_500), (0.7, 1.0)
+#: Accesses of 128 bytes to shared memory in a step of a batch of 64: on each multiprocessor that
+#: rotates one ciphertext, on each that makes bundles; and the part of the bandwidth they get.
+BATCH, ACCESSES, OF_BANDWIDTH = 64, (3_800, 2_500), (0.7, 1.0)
 
 
 def ahead(kernels: dict) -> list[str]:
@@ -293,7 +293,7 @@ def ahead(kernels: dict) -> list[str]:
     times = measured()
     lines = [
         "| bundles made ahead, H100 | clocks of a step, one | predicted | measured "
-        "| accesses of a step of 256: rotation, bundles | predicted, a second | measured |",
+        "| accesses of a step of 64: rotation, bundles | predicted, a second | measured |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
     for name in SETS:
@@ -302,7 +302,7 @@ def ahead(kernels: dict) -> list[str]:
         steps, hertz = Ring(name, H100, kernels).steps, H100.ghz * 1e9
         clocks = [EXCHANGES + inside for inside in INSIDE]
         one = micros(*(steps * c / hertz + AROUND for c in clocks))
-        many = [256 * part * hertz / (steps * max(ACCESSES)) for part in OF_BANDWIDTH]
+        many = [BATCH * part * hertz / (steps * max(ACCESSES)) for part in OF_BANDWIDTH]
         lines.append(
             f"| `{name}` | {clocks[0]}–{clocks[1]} | {one} µs "
             f"| {spaced(times[name]['pbs', 1]['median_us'])} µs "

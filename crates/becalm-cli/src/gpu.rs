@@ -48,7 +48,7 @@ pub struct Measurements {
     pub sets: Vec<String>,
     /// Bootstraps that are decrypted, each set.
     pub bootstraps: usize,
-    /// Largest batch; all powers of two up to it.
+    /// Largest batch, beside all powers of two below it.
     pub batch: usize,
     /// Times that one bootstrap alone is measured; larger batches fewer.
     pub repetitions: usize,
@@ -302,7 +302,8 @@ fn of_set(
     drop(evaluator);
     let mut session = backend.runs::<Tfhe>()?.open(setup)?;
     for case in &cases {
-        for batch in (0..).map(|log| 1 << log).take_while(|b| *b <= largest) {
+        let powers = (0..).map(|log| 1 << log).take_while(|b| *b < largest);
+        for batch in powers.chain([largest]) {
             if plan.is_over() {
                 let from = format!("{}, {} of {batch}, and what follows", params.name, case.name);
                 report.unfinished.get_or_insert_with(|| format!("{from}: {OVER}"));

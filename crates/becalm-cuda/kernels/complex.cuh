@@ -59,10 +59,6 @@ __device__ __forceinline__ double nearest(double x) {
   const double magic = 6755399441055744.0;
   return (x + magic) - magic;
 }
-/// An integer of 32 bits with a sign, exactly: the exponent of 2^52 before it, and that subtracted again.
-__device__ __forceinline__ double from_low_word(u32 a) {
-  return __longlong_as_double(i64(u64(0x43300000) << 32 | (a ^ 0x80000000u))) - (4503599627370496.0 + 2147483648.0);
-}
 /// The torus in units of the last digit.
 constexpr double UNIT = double(u64(1) << (BASE_LOG * LEVEL));
 /// x modulo the torus, in [−UNIT/2, UNIT/2].

@@ -83,8 +83,6 @@ __device__ __forceinline__ double load_once(const double* at) {
 __device__ __forceinline__ void fetch_ahead(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
 /// The bits from the last to the first.
 __device__ __forceinline__ u32 reversed(u32 x) { return __brev(x); }
-/// The lower 32 bits.
-__device__ __forceinline__ u32 low_word(double x) { return u32(__double2loint(x)); }
 // Flags in global memory, counters that start at 0 and that kernels which run at once raise and await.
 /// The flag as it is; nothing is ordered by it.
 __device__ __forceinline__ u32 read_flag(const u32* at) {
@@ -111,21 +109,6 @@ __device__ __forceinline__ void raise_flag(u32* at, u32 by) {
 /// cannot reverse it.
 __device__ __forceinline__ void count_flag(u32* at, u32 by) {
   asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(at), "r"(by) : "memory");
-}
-/// `await_flag`, behind which every read of this thread, and of those that it is in a barrier with, finds what was written. It empties
-/// the first-level cache.
-__device__ __forceinline__ void acquire_flag(const u32* at, u32 wanted) {
-  await_flag(at, wanted);
-  u32 value;
-  do {
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
-  } while (value < wanted);
-}
-/// Loads 16 bytes whose neighbours are read next: the line stays in the first-level cache.
-__device__ __forceinline__ double2 load_shared_line(const double2* at) {
-  double2 value;
-  asm volatile("ld.global.ca.v2.f64 {%0, %1}, [%2];" : "=d"(value.x), "=d"(value.y) : "l"(at) : "memory");
-  return value;
 }
 __device__ __forceinline__ u32 shared_address(const void* at) { return u32(__cvta_generic_to_shared(at)); }
 // Barriers in shared memory. A phase ends when `arrivals` threads have arrived and all bytes that they expect have landed; bytes

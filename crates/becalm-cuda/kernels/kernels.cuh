@@ -78,10 +78,10 @@ KERNEL void __launch_bounds__(TENSOR_THREADS, 2) becalm_bundle_tensor(Value* bun
 #endif
 
 #if BECALM_STREAMED && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)
-KERNEL void __launch_bounds__(32 * WarpsLayout::WARPS, 1)
+KERNEL void __launch_bounds__(BatchLayout::BLOCK_THREADS, 1)
     becalm_rotate_batch(Coefficient* acc, Value* ring, u32* flags, const Value* key, const u64* packed, u32 stride, u32 steps, u32 jobs,
-                        u32 slots, u32 rotators, const Value* table) {
-  rotate_batch(acc, ring, flags, key, packed, stride, steps, jobs, slots, rotators, table);
+                        u32 slots, const Value* table) {
+  rotate_batch(acc, ring, flags, key, packed, stride, steps, jobs, slots, table);
 }
 
 /// Beside a rotation that needs half of a multiprocessor's registers.

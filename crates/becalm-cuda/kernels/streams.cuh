@@ -33,24 +33,26 @@ __device__ __forceinline__ double signed_by(double a, u32 mask) {
 /// Warps of a block that makes bundles beside rotations on the same multiprocessor, and tiles of the key that it has at once.
 constexpr int MAKER_WARPS = 8, MAKER_STAGES = 9;
 
-/// The bundles of a batch: slots of 16 ciphertexts in turn, one for each step and unit. A record lies where thread t of a warp reads
-/// register r, and is turned by t so that eight lanes meet in no bank.
+/// The bundles of a batch: slots of 16 ciphertexts in turn, one for each step and unit. A bundle is `[warp][register][lane of half a
+/// warp][4]`, turned by the lane so that eight lanes meet in no bank. A lane has eight leaves that follow each other, by the number of
+/// their group with its bits in another order: d is the lowest one, for a warp that makes bundles should write whole lines of 128 bytes.
 struct ToRing {
   Value* ring;
   u32 slots, jobs, units;
-  /// `[step][unit]`: tiles that are there, and warps that have read them.
+  /// `[step][unit]`: tiles that are there, and ciphertexts whose bundle has been read.
   u32 *made, *read;
   static constexpr bool AT_ONCE = false;
-  static constexpr int THREAD = 4, REGISTER = 32 * 4;
+  static constexpr int THREAD = 4, REGISTER = 16 * 4;
   __device__ __forceinline__ Value* place(u32 number, u32, u32 job, u32 tile, u32 lane) const {
-    const u32 t = tile / 8 * 2, r = tile % 8 * 4;
-    return ring + (u64(number % slots) * UNIT_JOBS + job % UNIT_JOBS) * BUNDLE_VALUES + (r * 32 + t) * 4 + (lane ^ (t >> 1 & 3));
+    const u32 reader = tile / 8 % 2 * 8 + tile / 2 % 4 * 2;
+    return ring + (u64(number % slots) * UNIT_JOBS + job % UNIT_JOBS) * BUNDLE_VALUES + tile / 16 * 512 + tile % 2 * 4 * REGISTER + reader * 4 +
+           (lane ^ (reader >> 1 & 3));
   }
   __device__ __forceinline__ u32* flag(u32 number, u32) const { return made + number; }
   /// Readers of the bundles that lay where those of this number go.
   __device__ __forceinline__ u32 readers(u32 number) const {
     const u32 left = jobs - (number - slots) % units * UNIT_JOBS;
-    return 2 * (left < UNIT_JOBS ? left : UNIT_JOBS);
+    return left < UNIT_JOBS ? left : UNIT_JOBS;
   }
   /// Waits until the slot of this number is free.
   __device__ __forceinline__ void await_room(u32 number) const {
@@ -151,7 +153,7 @@ __device__ __forceinline__ void make_bundles_ahead(const Value* key, const u64* 
     mbarriers_ready();
     for (u32 piece = 0; piece < STAGES - 1 && piece < pieces; piece++) fetch(piece);
   }
-  __syncthreads();
+  named_barrier(1, 32 * WARPS);
   u32 offset = warp;
   // The unit before this one, of which nobody has been told yet.
   u32 *pending = nullptr, told = 0;

@@ -88,10 +88,9 @@ pub const THREADS: u32 = 1024;
 pub const CLUSTER: u32 = 8;
 /// Blocks of a cluster that a GPU with clusters may have, if the function was told to: an H100 has them.
 pub const LARGE_CLUSTER: u32 = 16;
-/// Bytes of shared memory of a block of [`Launch::rotate_batch`]: eight exchanges of a polynomial, digits, factors.
-pub const BATCH_SHARED: u32 = 229_376;
-/// Ciphertexts of a block that rotates in [`Launch::rotate_batch`].
-pub const BATCH_JOBS: u32 = 4;
+/// Bytes of shared memory of a block of [`Launch::rotate_batch`], as `BatchLayout` of `kernels/batch.cuh`: points of both polynomials,
+/// two bundles, the twist, four mbarriers.
+pub const BATCH_SHARED: u32 = 16 * (2 * 1024 + 2 * 4096 + 1024) + 8 * 4;
 /// Ciphertexts of a product of tensor cores, which come and go together.
 pub const UNIT_JOBS: u32 = 16;
 /// Tiles of 8 leaves of a polynomial, of which a flag counts those that are there.
@@ -165,11 +164,10 @@ impl Launch {
         }
     }
 
-    /// acc, ring, flags, key, packed exponents, stride, steps, jobs, slots, rotators, table: `rotators` blocks of four ciphertexts, and
-    /// `makers` that make bundles.
-    pub fn rotate_batch(rotators: u32, makers: u32) -> Self {
-        let grid = [rotators + makers, 1, 1];
-        let one = Launch::of("becalm_rotate_batch", grid, 256, BATCH_SHARED);
+    /// acc, ring, flags, key, packed exponents, stride, steps, jobs, slots, table: a block for each ciphertext, and `makers` that make
+    /// bundles.
+    pub fn rotate_batch(jobs: u32, makers: u32) -> Self {
+        let one = Launch::of("becalm_rotate_batch", [jobs + makers, 1, 1], 384, BATCH_SHARED);
         Launch { at_once: true, ..one }
     }
 

@@ -46,8 +46,8 @@ fn allowed_spills(ring: &Ring, architecture: &str, kernel: &str) -> u32 {
     let of_block = ["becalm_rotate_block", "becalm_rotate_pair"].contains(&kernel);
     let headline = RINGS[..2].contains(ring) || !of_block;
     match architecture {
-        // A hundred bytes, none of them in the loops over 32 points or over monomials.
-        _ if ["becalm_rotate_batch", "becalm_bundle_ahead"].contains(&kernel) => 256,
+        // A hundred bytes, none of them in the loop over monomials.
+        _ if kernel == "becalm_bundle_ahead" => 256,
         _ if ring.is_far() && kernel == "becalm_rotate_cluster" => 2048,
         "sm_90a" if headline && !ring.is_exact() => 0,
         // A polynomial of residues.

@@ -21,6 +21,5 @@ inline void async_fence() {}
 inline void shared_async_fence() {}
 unsigned read_flag(const unsigned* at);
 void await_flag(const unsigned* at, unsigned wanted);
-inline void acquire_flag(const unsigned* at, unsigned wanted) { await_flag(at, wanted); }
 void raise_flag(unsigned* at, unsigned by);
 void count_flag(unsigned* at, unsigned by);

@@ -230,7 +230,6 @@ __forceinline__ double __ll2double_rn(long long x) { return double(x); }
 // The same as `device.cuh` defines for a GPU.
 #include "asynchronous.h"
 __forceinline__ void store_through(double2* at, double2 value) { *at = value; }
-__forceinline__ double2 load_shared_line(const double2* at) { return *at; }
 __forceinline__ double2 load_once(const double2* at) { return *at; }
 __forceinline__ double load_once(const double* at) { return *at; }
 __forceinline__ void fetch_ahead(const void*) {}
@@ -244,7 +243,6 @@ __forceinline__ unsigned reversed(unsigned x) {
   x = (x & 0x0F0F0F0F) << 4 | (x >> 4 & 0x0F0F0F0F);
   return __builtin_bswap32(x);
 }
-__forceinline__ unsigned low_word(double x) { return unsigned(__double2loint(x)); }
 __forceinline__ unsigned long long read_atomic(const unsigned long long* at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 template <class T>
 __forceinline__ T* shared_memory() {

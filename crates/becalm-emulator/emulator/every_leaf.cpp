@@ -32,20 +32,18 @@ void rotate(const char* name, const Value* table) {
   launch(name, {of(BLOCKS, Layout::BLOCK_THREADS, BLOCKS, Layout::BYTES, rotation), of(3, STREAM_THREADS, 1, STREAM_BYTES, stream)});
 }
 
-/// A batch of one block that rotates and two that make bundles, with a ring of one step.
+/// A batch of two blocks that rotate and two that make bundles, with a ring of eight steps.
 void batch(const Value* table) {
-  constexpr u32 BATCH_STEPS = 4, JOBS = 4;
+  constexpr u32 BATCH_STEPS = 10, JOBS = 2, SLOTS = 8;
   const std::vector<Value> key(BATCH_STEPS * TILES * TILE_VALUES, Value{1.0, 2.0});
   std::vector<u64> packed(BATCH_STEPS * UNIT_JOBS * 4, 0x0001000200030004u);
-  std::vector<Value> ring(UNIT_JOBS * BUNDLE_VALUES);
+  std::vector<Value> ring(SLOTS * UNIT_JOBS * BUNDLE_VALUES);
   std::vector<u32> flags(2 * BATCH_STEPS);
   std::vector<Coefficient> acc(JOBS * COLUMNS * N);
   auto all = [&] {
-    becalm_rotate_batch(acc.data(), ring.data(), flags.data(), key.data(), packed.data(), UNIT_JOBS, BATCH_STEPS, JOBS, 1, 1, table);
+    becalm_rotate_batch(acc.data(), ring.data(), flags.data(), key.data(), packed.data(), UNIT_JOBS, BATCH_STEPS, JOBS, SLOTS, table);
   };
-  using Maker = MakerLayout<BATCH_STAGES, BATCH_STAGE_TILES>;
-  constexpr int BYTES = WarpsLayout::BYTES > Maker::BYTES ? WarpsLayout::BYTES : Maker::BYTES;
-  launch("batch", {of(3, 32 * WarpsLayout::WARPS, 1, BYTES, all)});
+  launch("batch", {of(JOBS + 2, BatchLayout::BLOCK_THREADS, 1, BatchLayout::BYTES, all)});
 }
 
 void all() {

@@ -165,8 +165,8 @@ KERNEL void becalm_try_multiply(double* d, const double* a, const double* b) {
   multiply_16x8x4(sums, a[i * 4 + q], a[(i + 8) * 4 + q], b[q * 8 + i]);
   upper[0] = sums[0], upper[1] = sums[1], lower[0] = sums[2], lower[1] = sums[3];
   if (threadIdx.x > 0) return;
-  d[128] = low_word(a[0]);
-  d[129] = __hiloint2double(__double2hiint(a[0]), int(low_word(a[0])));
+  d[128] = unsigned(__double2loint(a[0]));
+  d[129] = __hiloint2double(__double2hiint(a[0]), __double2loint(a[0]));
 }
 
 /// A mistake of a kernel, by its number. Block 32, cluster of 2.

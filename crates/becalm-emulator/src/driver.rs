@@ -53,7 +53,7 @@ pub(crate) const KERNELS: &[(&str, &str)] = &[
     ("becalm_key_switch_32", "aaakii"),
     ("becalm_key_switch_64", "aaakii"),
     ("becalm_modulus_switch", "aaiiaiai"),
-    ("becalm_rotate_batch", "aaaaaiiiiia"),
+    ("becalm_rotate_batch", "aaaaaiiiia"),
     ("becalm_bundle_ahead", "alaaaiiia"),
     ("becalm_linear", "aa"),
     ("becalm_to_fourier", "aala"),

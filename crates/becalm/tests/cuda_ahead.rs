@@ -42,12 +42,13 @@ fn every_way_gives_the_same_words() {
             }
             y.words().to_vec()
         };
-        // Clusters of 16 for all; of 4, some after the others; a batch of more blocks or fewer. An emulator takes one core.
+        // Clusters of 16 for all; of 4; one batch; two batches and three by clusters; three batches. An emulator takes one core.
         let ways = [
             (500, 0, "becalm_rotate_leaves_16"),
-            (40, 7, "becalm_rotate_leaves_4"),
-            (16, 0, "becalm_rotate_batch"),
+            (100, 7, "becalm_rotate_leaves_4"),
+            (78, 0, "becalm_rotate_batch"),
             (18, 3, "becalm_rotate_batch"),
+            (16, 0, "becalm_rotate_batch"),
         ];
         let words = std::thread::scope(|scope| {
             let begun =

@@ -2,13 +2,22 @@
 
 use super::layout::Step;
 use super::state::{CudaSession, Running};
-use super::tiling::{Ahead, Chunks, How, Leaves, Tiling, ahead, bundle_bytes};
+use super::tiling::{Ahead, Chunks, Ends, How, Tiling, ahead, bundle_bytes, ends, parts};
 use super::{launch, no_kernel, refused};
 use crate::Result;
 use crate::backend::registers::not_loaded;
 use crate::params::ModulusSwitch;
 use becalm_cuda::Argument;
-use becalm_cuda::launch::{BATCH_JOBS, Launch, TILES, UNIT_JOBS};
+use becalm_cuda::launch::{Launch, TILES, UNIT_JOBS};
+
+/// A part of a tile: its number, the number of its first ciphertext, and how many it has of the tile's `jobs`.
+#[derive(Clone, Copy)]
+struct Part {
+    number: u32,
+    first: u32,
+    here: u32,
+    jobs: u32,
+}
 
 /// Where a bootstrap's intermediate values lie.
 pub(super) struct Scratch {
@@ -58,21 +67,14 @@ impl CudaSession {
                 (bytes, bytes, 0)
             }
             How::Ahead => {
-                // A wave's last tile may be smaller, and rotated in another way.
+                // A wave's last tile may be smaller, and a tile's last part, which is then rotated in another way.
+                let most = ends(self.device.info(), &self.tuning).batch;
                 let each = |jobs: u32| match ahead(self.device.info(), jobs, &self.tuning) {
-                    Ahead::Batch { slots, .. } => {
-                        let units = jobs.div_ceil(UNIT_JOBS);
-                        ((slots * UNIT_JOBS) as usize * bundle, 2 * units * groups)
-                    }
-                    Ahead::Leaves(Leaves { together, .. }) => {
-                        let all = (together.min(jobs) * groups) as usize * bundle;
-                        let units = together.div_ceil(UNIT_JOBS);
-                        (all, jobs.div_ceil(together) * units * groups * 4)
-                    }
+                    Ahead::Batch { slots, .. } => (slots * UNIT_JOBS) as usize * bundle,
+                    Ahead::Leaves { .. } => (jobs * groups) as usize * bundle,
                 };
-                let all = (1..=tiling.tile).map(each);
-                let (bytes, flags) = all.fold((0, 0), |a, b| (a.0.max(b.0), a.1.max(b.1)));
-                (bytes, 0, flags)
+                let bytes = (1..=tiling.tile.min(most)).map(each).max().unwrap_or(0);
+                (bytes, 0, tiling.tile.div_ceil(most) * self.part_flags())
             }
         }
     }
@@ -80,13 +82,29 @@ impl CudaSession {
     /// Launches of a step of `jobs` bootstraps.
     pub(super) fn bootstrap_launches(&self, how: How, jobs: u32) -> u32 {
         match how {
-            How::Ahead => match ahead(self.device.info(), jobs, &self.tuning) {
-                Ahead::Batch { .. } => 4,
-                Ahead::Leaves(Leaves { together, .. }) => 2 + 2 * jobs.div_ceil(together),
-            },
+            How::Ahead => {
+                let of = |here: u32| match ahead(self.device.info(), here, &self.tuning) {
+                    Ahead::Batch { .. } => 1,
+                    Ahead::Leaves { .. } => 2,
+                };
+                let parts = parts(self.device.info(), jobs, &self.tuning).map(|(_, here)| of(here));
+                2 + u32::from(self.has_batch(jobs)) + parts.sum::<u32>()
+            }
             How::Chunks(_) if self.ring.group_ggsws == 0 => 4,
             How::Chunks(Chunks { chunk, .. }) => 3 + 2 * self.groups().div_ceil(chunk),
         }
+    }
+
+    /// Whether the first part of `jobs` ciphertexts, which is the largest, is a batch: it wants its accumulators loaded.
+    fn has_batch(&self, jobs: u32) -> bool {
+        let Ends { together, .. } = ends(self.device.info(), &self.tuning);
+        jobs > together
+    }
+
+    /// Flags of a part: two for each unit of a batch, or a quarter of the leaves each for the units of clusters.
+    fn part_flags(&self) -> u32 {
+        let Ends { together, batch, .. } = ends(self.device.info(), &self.tuning);
+        (2 * batch.div_ceil(UNIT_JOBS)).max(4 * together.div_ceil(UNIT_JOBS)) * self.groups()
     }
 
     /// Modulus switch, tables, rotation, extraction of one tile.
@@ -128,27 +146,36 @@ impl CudaSession {
                 begin()?;
                 self.rotate(chunks, &scratch, *jobs)?;
             }
-            How::Ahead => match ahead(device.info(), *jobs, &self.tuning) {
-                Ahead::Batch { makers, slots } => {
+            How::Ahead => {
+                if self.has_batch(*jobs) {
                     begin()?;
-                    self.rotate_batch(&scratch, *jobs, makers, slots)?;
                 }
-                Ahead::Leaves(how) => {
-                    let tables = running.lists.at() + *tables;
-                    self.rotate_leaves(&scratch, tables, *jobs, how)?;
-                }
-            },
+                self.rotate_parts(&scratch, running.lists.at() + *tables, *jobs)?;
+            }
         }
         let extract = Launch::sample_extract(*count);
         // SAFETY: `count` extractions of these accumulators into registers of this device.
         unsafe { launch("run", device, 0, ring, &extract, &[at(*extractions), acc]) }
     }
 
-    /// A part of a tile's ciphertexts, `together` from the `part`-th on: the first, how many, and the place of their flags.
-    fn part(&self, scratch: &Scratch, jobs: u32, part: u32, together: u32) -> (u32, u32, u64) {
-        let first = part * together;
-        let flags = part * together.div_ceil(UNIT_JOBS) * self.groups() * 4;
-        (first, together.min(jobs - first), scratch.flags + u64::from(flags) * 4)
+    /// All steps of a tile whose bundles are made ahead, a part after the other.
+    fn rotate_parts(&self, scratch: &Scratch, tables: u64, jobs: u32) -> Result<()> {
+        let info = self.device.info();
+        for (number, (first, here)) in (0..).zip(parts(info, jobs, &self.tuning)) {
+            let part = Part { number, first, here, jobs };
+            match ahead(info, here, &self.tuning) {
+                Ahead::Batch { makers, slots } => {
+                    self.rotate_batch(scratch, part, makers, slots)?;
+                }
+                Ahead::Leaves { blocks } => self.rotate_leaves(scratch, tables, part, blocks)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The place of a part's flags.
+    fn flags(&self, scratch: &Scratch, part: Part) -> Argument {
+        Argument::Address(scratch.flags + u64::from(part.number * self.part_flags()) * 4)
     }
 
     /// Values of a ciphertext's bundles, all steps of it.
@@ -157,12 +184,12 @@ impl CudaSession {
     }
 
     /// The bundles of a part of a tile for all steps, on stream 1, behind what is on stream 0.
-    fn bundles_ahead(&self, scratch: &Scratch, jobs: u32, part: u32, together: u32) -> Result<()> {
+    fn bundles_ahead(&self, scratch: &Scratch, part: Part) -> Result<()> {
         let (device, ring) = (self.device.as_ref(), &self.ring);
         device.follow(1, 0).map_err(|f| refused("run", device, f))?;
-        let (first, here, flags) = self.part(scratch, jobs, part, together);
+        let Part { first, here, jobs, .. } = part;
         let key = self.keys()?.bootstrap.as_ref().ok_or_else(not_loaded)?.at();
-        let (bundles, flags) = (Argument::Address(scratch.bundles[0]), Argument::Address(flags));
+        let (bundles, flags) = (Argument::Address(scratch.bundles[0]), self.flags(scratch, part));
         let (key, roots) = (Argument::Address(key), Argument::Address(self.keys()?.roots.at()));
         let steps = Argument::U32(self.groups());
         let blocks = TILES.min(device.info().multiprocessors);
@@ -189,54 +216,50 @@ impl CudaSession {
         unsafe { launch("run", device, 1, ring, &Launch::bundle_ahead(blocks), &arguments) }
     }
 
-    /// All steps by clusters that split leaves, a part of the tile after the other. A thread takes its points of the tables, whose addresses are at `tables`, by itself.
-    fn rotate_leaves(&self, scratch: &Scratch, tables: u64, jobs: u32, how: Leaves) -> Result<()> {
+    /// All steps of a part by clusters that split leaves. A thread takes its points of the tables, whose addresses are at `tables`, by itself.
+    fn rotate_leaves(&self, scratch: &Scratch, tables: u64, part: Part, blocks: u32) -> Result<()> {
         let (device, ring) = (self.device.as_ref(), &self.ring);
         let polynomials = u64::from(ring.columns() * ring.n() * 8);
         let width = (self.params.ggsw_count() + self.params.slots) as u64;
-        for part in 0..jobs.div_ceil(how.together) {
-            self.bundles_ahead(scratch, jobs, part, how.together)?;
-            let (first, here, flags) = self.part(scratch, jobs, part, how.together);
-            let first = u64::from(first);
-            let arguments = [
-                Argument::Address(scratch.accumulators + first * polynomials),
-                Argument::Address(tables + first * u64::from(ring.columns()) * 8),
-                Argument::Address(scratch.exponents + first * width * 4),
-                Argument::U32(width as u32),
-                Argument::Address(scratch.bundles[0]),
-                Argument::U64(self.bundle_stride()),
-                Argument::Address(flags),
-                Argument::U32(self.groups()),
-                Argument::Address(self.keys()?.roots.at()),
-            ];
-            let shape = Launch::rotate_leaves(here, how.blocks);
-            // SAFETY: accumulators, tables and exponents of `here` ciphertexts, and the bundles that stream 1 makes of them.
-            unsafe { launch("run", device, 0, ring, &shape, &arguments)? };
-            // What comes next may use the bundles' room again.
-            device.follow(0, 1).map_err(|f| refused("run", device, f))?;
-        }
-        Ok(())
-    }
-
-    /// All steps of a tile by one launch, whose blocks rotate or make bundles.
-    fn rotate_batch(&self, scratch: &Scratch, jobs: u32, makers: u32, slots: u32) -> Result<()> {
-        let key = self.keys()?.bootstrap.as_ref().ok_or_else(not_loaded)?.at();
-        let rotators = jobs.div_ceil(BATCH_JOBS);
+        self.bundles_ahead(scratch, part)?;
+        let first = u64::from(part.first);
         let arguments = [
-            Argument::Address(scratch.accumulators),
+            Argument::Address(scratch.accumulators + first * polynomials),
+            Argument::Address(tables + first * u64::from(ring.columns()) * 8),
+            Argument::Address(scratch.exponents + first * width * 4),
+            Argument::U32(width as u32),
             Argument::Address(scratch.bundles[0]),
-            Argument::Address(scratch.flags),
-            Argument::Address(key),
-            Argument::Address(scratch.packed),
-            Argument::U32(self.stride(jobs)),
+            Argument::U64(self.bundle_stride()),
+            self.flags(scratch, part),
             Argument::U32(self.groups()),
-            Argument::U32(jobs),
-            Argument::U32(slots),
-            Argument::U32(rotators),
             Argument::Address(self.keys()?.roots.at()),
         ];
-        let shape = Launch::rotate_batch(rotators, makers);
-        // SAFETY: accumulators and exponents of `jobs`, the key of every step, a ring of `slots`, and two flags for each unit and step.
+        let shape = Launch::rotate_leaves(part.here, blocks);
+        // SAFETY: accumulators, tables and exponents of the part, and the bundles that stream 1 makes of them.
+        unsafe { launch("run", device, 0, ring, &shape, &arguments)? };
+        // What comes next may use the bundles' room again.
+        device.follow(0, 1).map_err(|f| refused("run", device, f))
+    }
+
+    /// All steps of a part by one launch, whose blocks rotate or make bundles.
+    fn rotate_batch(&self, scratch: &Scratch, part: Part, makers: u32, slots: u32) -> Result<()> {
+        let key = self.keys()?.bootstrap.as_ref().ok_or_else(not_loaded)?.at();
+        let polynomials = u64::from(self.ring.columns() * self.ring.n() * 8);
+        let first = u64::from(part.first);
+        let arguments = [
+            Argument::Address(scratch.accumulators + first * polynomials),
+            Argument::Address(scratch.bundles[0]),
+            self.flags(scratch, part),
+            Argument::Address(key),
+            Argument::Address(scratch.packed + first * 32),
+            Argument::U32(self.stride(part.jobs)),
+            Argument::U32(self.groups()),
+            Argument::U32(part.here),
+            Argument::U32(slots),
+            Argument::Address(self.keys()?.roots.at()),
+        ];
+        let shape = Launch::rotate_batch(part.here, makers);
+        // SAFETY: accumulators and exponents of the part, the key of every step, a ring of `slots`, and two flags for each unit and step.
         unsafe { launch("run", self.device.as_ref(), 0, self.ring, &shape, &arguments) }
     }
 

@@ -1,8 +1,8 @@
 //! How a batch is cut for a device: which kernel rotates, how many ciphertexts at once, how many steps a launch.
 //!
 //! In the ring of the multi-bit sets of 2048 coefficients, on GPUs with clusters, bundles are made *ahead*: one launch makes those of all
-//! steps while another rotates ([`Ahead`]). Few ciphertexts take clusters of 16 or 4 blocks that split the leaves of the transform, many
-//! one kernel whose blocks rotate or make bundles.
+//! steps while another rotates ([`Ahead`]). Few ciphertexts take clusters of 16 or 4 blocks that split the leaves of the transform. More
+//! go in parts, by one kernel whose blocks rotate a ciphertext each or make bundles; what is left over takes its own best way.
 //!
 //! Elsewhere few ciphertexts take a cluster of a block for each column, many a block for two. As many go at once as the device has room
 //! for. The bundles of a multi-bit rotation are made in chunks of steps, two chunks in turn, which together stay in the second-level
@@ -10,7 +10,7 @@
 
 use crate::{Error, Result};
 use becalm_cuda::key_switch::{KEY_SWITCH_WARPS, KeySwitch};
-use becalm_cuda::launch::{BATCH_JOBS, BATCH_SHARED, CLUSTER, Launch, Path, TILES, UNIT_JOBS};
+use becalm_cuda::launch::{BATCH_SHARED, CLUSTER, Launch, Path, TILES, UNIT_JOBS};
 use becalm_cuda::{DeviceInfo, Ring};
 
 /// Settings that a first measurement chooses; `BECALM_CUDA_TUNE="chunk=8 tensor=0"` sets some of them for that measurement.
@@ -31,10 +31,10 @@ pub(super) struct Tuning {
     pub ahead: u32,
     /// Ciphertexts up to which each takes a cluster of 16 blocks; 0 for as many as run at once.
     pub few: u32,
-    /// Ciphertexts from which they are a batch; 0 for six times as many as clusters of 4 run at once.
-    pub many: u32,
-    /// Ciphertexts at once by clusters of 4 blocks; 0 for as many as run at once.
+    /// Ciphertexts up to which each takes a cluster of 4 blocks; 0 for as many as run at once.
     pub together: u32,
+    /// Ciphertexts of a batch at most; 0 for as many as there are blocks that do not make bundles, in whole units.
+    pub batch: u32,
     /// Blocks of a key switch of few ciphertexts, a multiprocessor.
     pub slices: u32,
     /// Blocks that make the bundles of a batch; 0 for half of the leaves' tiles, or of the multiprocessors.
@@ -48,7 +48,7 @@ pub(super) struct Tuning {
 impl Default for Tuning {
     fn default() -> Self {
         let chunks = Tuning { chunk: 16, tensor: 32, recorded: 2, staging: 32, ..Tuning::none() };
-        Tuning { priorities: 1, ahead: 1, slices: 4, spare: 8, group: 4, ..chunks }
+        Tuning { priorities: 1, ahead: 1, slices: 4, spare: 16, group: 4, ..chunks }
     }
 }
 
@@ -63,8 +63,8 @@ impl Tuning {
             priorities: 0,
             ahead: 0,
             few: 0,
-            many: 0,
             together: 0,
+            batch: 0,
             slices: 0,
             makers: 0,
             spare: 0,
@@ -93,8 +93,8 @@ impl Tuning {
                 "priorities" => Some(&mut tuning.priorities),
                 "ahead" => Some(&mut tuning.ahead),
                 "few" => Some(&mut tuning.few),
-                "many" => Some(&mut tuning.many),
                 "together" => Some(&mut tuning.together),
+                "batch" => Some(&mut tuning.batch),
                 "slices" => Some(&mut tuning.slices),
                 "makers" => Some(&mut tuning.makers),
                 "spare" => Some(&mut tuning.spare),
@@ -107,7 +107,7 @@ impl Tuning {
                     *place = value
                 }
                 _ => {
-                    let wanted = "chunk=N from 1 on, or N for tensor, recorded, staging, priorities, ahead, few, many, together, slices, makers, spare or group";
+                    let wanted = "chunk=N from 1 on, or N for tensor, recorded, staging, priorities, ahead, few, together, batch, slices, makers, spare or group";
                     let remedy = "write it so, or unset BECALM_CUDA_TUNE";
                     return Err(Error::bad_input("BECALM_CUDA_TUNE", wanted, word, remedy));
                 }
@@ -147,19 +147,10 @@ pub(super) struct Chunks {
 /// How a number of ciphertexts is rotated whose bundles are made ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ahead {
-    /// A cluster for each.
-    Leaves(Leaves),
-    /// One launch with `makers` blocks that make bundles, and a ring of so many slots of 16.
+    /// A cluster of so many blocks for each, which split the leaves of the transform.
+    Leaves { blocks: u32 },
+    /// A block for each and `makers` blocks that make bundles, and a ring of so many slots of 16.
     Batch { makers: u32, slots: u32 },
-}
-
-/// Clusters that split the leaves of the transform.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Leaves {
-    /// Blocks of a cluster.
-    pub blocks: u32,
-    /// Ciphertexts at once.
-    pub together: u32,
 }
 
 /// Multiprocessors from which there is always room for a block that makes bundles beside the clusters that wait for it.
@@ -184,24 +175,19 @@ fn clusters_at_once(info: &DeviceInfo, blocks: u32) -> u32 {
 pub(super) struct Ends {
     /// Up to which each takes a cluster of 16 blocks.
     pub few: u32,
-    /// At once by clusters of 4.
+    /// Up to which each takes a cluster of 4; more are a batch.
     pub together: u32,
-    /// From which they are a batch.
-    pub many: u32,
-    /// In a batch at most.
+    /// Of a batch at most. More go in parts.
     pub batch: u32,
 }
 
 /// The numbers of a device.
 pub(super) fn ends(info: &DeviceInfo, tuning: &Tuning) -> Ends {
-    let four = clusters_at_once(info, 4);
-    let batch = batch(info, makers(info, tuning));
-    Ends {
-        few: or(tuning.few, clusters_at_once(info, 16)),
-        together: or(tuning.together.min(MOST), four),
-        many: or(tuning.many, (4 * four + 1).min(batch)),
-        batch,
-    }
+    let rotators = info.multiprocessors.saturating_sub(makers(info, tuning)).max(1);
+    let units = if rotators >= UNIT_JOBS { rotators / UNIT_JOBS * UNIT_JOBS } else { rotators };
+    let batch = or(tuning.batch.min(rotators), units);
+    let together = or(tuning.together.min(MOST), clusters_at_once(info, 4));
+    Ends { few: or(tuning.few, clusters_at_once(info, 16)), together, batch: batch.max(together) }
 }
 
 /// A number that is given, or that of a rule.
@@ -215,25 +201,27 @@ fn makers(info: &DeviceInfo, tuning: &Tuning) -> u32 {
     or(tuning.makers.min(info.multiprocessors - half), half.min(TILES / 2)).max(1)
 }
 
-/// How `jobs` ciphertexts are rotated whose bundles are made ahead.
+/// How `jobs` ciphertexts, as many as a part has at most, are rotated whose bundles are made ahead.
 pub(super) fn ahead(info: &DeviceInfo, jobs: u32, tuning: &Tuning) -> Ahead {
-    let Ends { few, together, many, .. } = ends(info, tuning);
-    match jobs {
-        _ if jobs <= few => {
-            Ahead::Leaves(Leaves { blocks: 16, together: clusters_at_once(info, 16) })
-        }
-        _ if jobs < many => Ahead::Leaves(Leaves { blocks: 4, together }),
-        _ => {
-            let slots = jobs.div_ceil(UNIT_JOBS) + tuning.spare.min(MOST);
-            Ahead::Batch { makers: makers(info, tuning), slots }
-        }
+    let Ends { few, together, .. } = ends(info, tuning);
+    if jobs <= together {
+        return Ahead::Leaves { blocks: if jobs <= few { 16 } else { 4 } };
+    }
+    let units = jobs.div_ceil(UNIT_JOBS);
+    Ahead::Batch {
+        makers: makers(info, tuning),
+        slots: units + tuning.spare.clamp(units + 6, MOST),
     }
 }
 
-/// Ciphertexts of a batch at once: as many as blocks that do not make bundles rotate, in whole pairs of units where there are some.
-fn batch(info: &DeviceInfo, makers: u32) -> u32 {
-    let most = BATCH_JOBS * info.multiprocessors.saturating_sub(makers).max(1);
-    if most >= 2 * UNIT_JOBS { most / (2 * UNIT_JOBS) * (2 * UNIT_JOBS) } else { most }
+/// The parts of a tile of `jobs` ciphertexts: the first of each and how many it has.
+pub(super) fn parts(
+    info: &DeviceInfo,
+    jobs: u32,
+    tuning: &Tuning,
+) -> impl Iterator<Item = (u32, u32)> + use<> {
+    let most = ends(info, tuning).batch;
+    (0..jobs).step_by(most as usize).map(move |first| (first, most.min(jobs - first)))
 }
 
 /// The tiling for `jobs` ciphertexts and a rotation of `steps` steps; `None` if no kernel of the ring fits the device.
@@ -245,11 +233,8 @@ pub(super) fn tiling(
     tuning: &Tuning,
 ) -> Option<Tiling> {
     if streams(info, ring, tuning) {
-        let tile = match ahead(info, jobs, tuning) {
-            Ahead::Leaves(_) => jobs,
-            Ahead::Batch { makers, .. } => jobs.min(batch(info, makers)),
-        };
-        return Some(Tiling { tile: tile.max(1), how: How::Ahead });
+        let tile = jobs.clamp(1, PARTS * ends(info, tuning).batch);
+        return Some(Tiling { tile, how: How::Ahead });
     }
     let fits = |path: Path| {
         let launch = Launch::rotate(ring, path, 2)?;
@@ -280,6 +265,9 @@ pub(super) fn tiling(
         how: How::Chunks(Chunks { path, chunk: chunk.clamp(1, steps.max(1)), tensor }),
     })
 }
+
+/// Parts of a tile at most, which share modulus switch, tables and extraction.
+pub(super) const PARTS: u32 = 4;
 
 /// A number of a measurement at most, of ciphertexts or units.
 const MOST: u32 = 4096;
@@ -344,19 +332,26 @@ mod tests {
         let (h100, tuning) = (DeviceInfo::h100(), Tuning::default());
         let tile = |jobs| tiling(&h100, &RINGS[1], jobs, 230, &tuning).unwrap();
         assert_eq!(tile(1), Tiling { tile: 1, how: How::Ahead });
-        assert_eq!((tile(120).tile, tile(121).tile, tile(8192).tile), (120, 121, 256));
-        assert_eq!(ahead(&h100, 7, &tuning), Ahead::Leaves(Leaves { blocks: 16, together: 7 }));
-        assert_eq!(ahead(&h100, 120, &tuning), Ahead::Leaves(Leaves { blocks: 4, together: 30 }));
-        assert_eq!(ahead(&h100, 30, &tuning), Ahead::Leaves(Leaves { blocks: 4, together: 30 }));
-        assert_eq!(ahead(&h100, 256, &tuning), Ahead::Batch { makers: 64, slots: 24 });
+        assert_eq!((tile(31).tile, tile(256).tile, tile(8192).tile), (31, 256, 256));
+        assert_eq!(ahead(&h100, 7, &tuning), Ahead::Leaves { blocks: 16 });
+        assert_eq!(ahead(&h100, 30, &tuning), Ahead::Leaves { blocks: 4 });
+        assert_eq!(ahead(&h100, 31, &tuning), Ahead::Batch { makers: 64, slots: 18 });
+        assert_eq!(ahead(&h100, 64, &tuning), Ahead::Batch { makers: 64, slots: 20 });
+        let tight = Tuning { spare: 0, ..tuning };
+        assert_eq!(ahead(&h100, 64, &tight), Ahead::Batch { makers: 64, slots: 14 });
+        let cut = |jobs| parts(&h100, jobs, &tuning).collect::<Vec<_>>();
+        assert_eq!(cut(64), [(0, 64)]);
+        assert_eq!(cut(150), [(0, 64), (64, 64), (128, 22)]);
         // All blocks of a batch are on the device at once, whatever its size.
         for multiprocessors in [16, 20, 46, 78, 114, 132, 148] {
             let info = DeviceInfo { multiprocessors, ..DeviceInfo::h100() };
-            let Ahead::Batch { makers, slots } = ahead(&info, 5000, &tuning) else { panic!() };
-            let jobs = batch(&info, makers);
-            let blocks = jobs.div_ceil(BATCH_JOBS) + makers;
-            assert!(blocks <= multiprocessors, "{multiprocessors}: {blocks}");
-            assert!(slots >= jobs.div_ceil(UNIT_JOBS));
+            let Ends { few, together, batch } = ends(&info, &tuning);
+            assert!(few <= together && together <= batch, "{multiprocessors}");
+            for jobs in together + 1..=batch {
+                let Ahead::Batch { makers, slots } = ahead(&info, jobs, &tuning) else { panic!() };
+                assert!(jobs + makers <= multiprocessors, "{multiprocessors}: {jobs}");
+                assert!(slots >= 2 * jobs.div_ceil(UNIT_JOBS) + 6);
+            }
         }
         let a100 = DeviceInfo { capability: (8, 0), shared: 163 << 10, ..DeviceInfo::h100() };
         assert!(!streams(&a100, &RINGS[1], &tuning) && !streams(&h100, &RINGS[0], &tuning));
