@@ -24,7 +24,7 @@ pub(crate) use header::{Dtype, Header};
 pub(crate) use inspect::kind_of_head;
 pub use inspect::{Description, TensorShape, inspect, kind_of};
 pub use limits::Limits;
-pub(crate) use limits::{payable, require_limit};
+pub(crate) use limits::{payable, readable, require_limit};
 pub use place::{Files, Output, Part, replace, replace_all};
 pub(crate) use read::Reader;
 pub(crate) use write::Data;
