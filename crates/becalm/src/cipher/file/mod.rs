@@ -186,6 +186,7 @@ impl Kind {
     /// Metadata that such a file may have too: files of before had none of it.
     fn optional(self) -> &'static [&'static str] {
         match self {
+            Kind::Lwe | Kind::Integers => &["shape"],
             Kind::Rlwe => &["bound", "count", "integer_bits", "parties", "values", "worst"],
             Kind::CkksPublicKey => &["parties"],
             Kind::CkksKeyShare => &["made"],
