@@ -118,10 +118,10 @@ def integers(w):
     assert [int(v) for v in (x + y).decrypt(secret)] == [10, 204]
     x.save(w.folder / "integers")
     assert len(becalm.load(w.folder / "integers", allow_insecure=True)) == 2
-    name, digits = _native.integers_from_bytes(
-        _native.integers_to_bytes("uint8", x._digits, False), True, None
+    name, digits, shape = _native.integers_from_bytes(
+        _native.integers_to_bytes("uint8", x._digits, [2, 1], False), True, None
     )
-    assert (name, len(digits)) == ("uint8", len(x._digits))
+    assert (name, len(digits), shape) == ("uint8", len(x._digits), [2, 1])
     name, operands = _native.integer_operations()[0]
     forms = _native.IntegerForms(secret.params, name, [("uint8", None)] * operands)
     assert forms.program(None)
@@ -163,7 +163,7 @@ def files(w):
     for y in (x, table):
         y.save(w.folder / "y")
         becalm.load(w.folder / "y", allow_insecure=True)
-    assert len(_native.Lwe.from_bytes(x._lwe.to_bytes(False), True, None)) == 2
+    assert _native.Lwe.from_bytes(x._lwe.to_bytes([2], False), True, None)[1] == [2]
     assert _native.Glwe.from_bytes(table._glwe.to_bytes(), True, None)
     small, packed = w.small, w.packed
     ckks.Keys(*small).save(w.folder / "c", w.folder / "d", overwrite=True)

@@ -49,10 +49,8 @@ def test_bytes_come_back_checked(things, tmp_path, name):
     for read in (becalm.from_bytes, type(thing).from_bytes):
         again = read(file, allow_insecure=True)
         assert type(again) is type(thing)
-        if name in ("ciphertext", "integers"):
-            assert flat(seen(again)) == flat(seen(thing)) and again.ndim == 1
-        else:
-            assert seen(again) == seen(thing)
+        assert seen(again) == seen(thing)
+        assert getattr(again, "shape", None) == getattr(thing, "shape", None)
         assert again.to_bytes() == file
         for kind in (bytearray, memoryview):
             assert type(read(kind(file), allow_insecure=True)) is type(thing)

@@ -1,7 +1,9 @@
 """Circuits from Python: traced functions, files and Verilog, unencrypted and encrypted."""
 
+import copy
 import importlib.util
 import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -98,6 +100,47 @@ def test_a_false_claim_of_bits_reads_the_same_alone_and_in_an_array(toy):
 def test_the_cost_of_a_circuit_is_that_of_its_program():
     circuit = becalm.circuit.trace(lambda a, b: a + b, 4, 4)
     assert becalm.cost(circuit, "toy_2_2") == circuit.compile("toy_2_2").cost
+
+
+def test_a_circuit_is_not_pickled_and_its_program_is():
+    circuit = becalm.circuit.trace(lambda a, b: a + b, 4, 4)
+    with pytest.raises(becalm.Unsupported, match="got a circuit; pickle the program"):
+        pickle.dumps(circuit)
+    assert copy.copy(circuit) is copy.deepcopy(circuit) is circuit
+    program = circuit.compile("toy_2_2", progress=False)
+    assert pickle.loads(pickle.dumps(program)).cost == program.cost
+
+
+#: Traces and compiles a circuit with so many MB of addresses beside those that are taken.
+WITHIN = """
+import os, resource, sys
+import becalm
+
+for more in map(int, sys.argv[1:]):
+    if (child := os.fork()) == 0:
+        size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (size + (more << 20), resource.RLIM_INFINITY))
+        try:
+            becalm.circuit.trace(lambda a, b: a * b, 10, 10).compile("toy_2_2", progress=False)
+            said = "compiled"
+        except becalm.OutOfMemory as e:
+            said = f"{e.op} {' GB ' in str(e) or ' MB ' in str(e)}"
+        os.write(1, f"{more} {said}\\n".encode())
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, more
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of addresses as Linux has them")
+def test_a_circuit_is_compiled_or_memory_is_said_to_end():
+    steps = [16, 48, 80, 112, 144, 176, 208, 240, 272, 304, 400, 600]
+    without_abc = {**os.environ, "BECALM_ABC": "", "RAYON_NUM_THREADS": "2"}
+    command = [sys.executable, "-c", WITHIN, *map(str, steps)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=without_abc)
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = [line.split(" ", 1)[1] for line in done.stdout.splitlines()]
+    assert set(said) == {"circuit True", "compiled"} and said == sorted(said), said
+    assert (said[0], said[-1]) == ("circuit True", "compiled")
 
 
 def test_a_key_or_server_of_the_other_scheme_is_named(toy):

@@ -28,14 +28,36 @@ def test_keys_come_back(toy, tmp_path):
     assert secret.decrypt(y).tolist() == list(range(P))[::-1]
 
 
-def test_ciphertexts_come_back_flat(toy, tmp_path):
+def test_ciphertexts_come_back_in_their_shape(toy, tmp_path):
     path = tmp_path / "x.becalm"
     x = toy.secret.encrypt([[1, 2, 3], [4, 5, 6]], message=8, below=7) + 1
     x.save(path)
     back = load(path)
-    assert isinstance(back, becalm.Ciphertext) and back.shape == (6,)
+    assert isinstance(back, becalm.Ciphertext) and back.shape == (2, 3)
     assert (back.message, back.range, back.noise_variance) == (8, (1, 7), x.noise_variance)
-    assert toy.secret.decrypt(back.reshape(2, 3)).tolist() == [[2, 3, 4], [5, 6, 7]]
+    assert toy.secret.decrypt(back).tolist() == [[2, 3, 4], [5, 6, 7]]
+
+
+SHAPES = [(), (1,), (4,), (2, 2), (1, 4, 1), (0,), (0, 3), (3, 0, 2)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("type_", [None, becalm.uint(5), becalm.boolean])
+def test_files_keep_shapes(toy, tmp_path, shape, type_):
+    values = np.ones(shape, dtype=np.int64)
+    x = toy.secret.encrypt(values) if type_ is None else toy.secret.encrypt(values, type_)
+    for seeded in (False, True):
+        x.save(tmp_path / "x.becalm", seeded=seeded)
+        sent = x.to_bytes(seeded=seeded)
+        for back in (load(tmp_path / "x.becalm"), becalm.from_bytes(sent, allow_insecure=True)):
+            assert back.shape == shape == pickle.loads(pickle.dumps(back)).shape
+            assert np.array_equal(toy.secret.decrypt(back), toy.secret.decrypt(x))
+
+
+def test_a_file_of_too_many_axes_is_refused(toy, tmp_path):
+    x = toy.secret.encrypt([1]).reshape(*[1] * 33)
+    with pytest.raises(becalm.BadInput, match="at most 32 axes of 1 elements"):
+        x.save(tmp_path / "x.becalm")
 
 
 def test_a_secret_key_is_not_replaced_by_accident(toy, stranger, tmp_path):

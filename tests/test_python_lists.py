@@ -66,6 +66,8 @@ def test_every_function_along_an_axis_is_numpys(toy, drawn):
     assert same(toy, np.minimum.accumulate(x, axis=last), np.minimum.accumulate(a, axis=last))
     assert same(toy, np.add.accumulate(x, axis=last), np.add.accumulate(a, axis=last, **summed))
     assert same(toy, np.diff(x, axis=last), np.diff(a, axis=last))
+    ends = {"prepend": 1, "append": np.take(a, [0], axis=last)}
+    assert same(toy, np.diff(x, axis=last, **ends), np.diff(a, axis=last, **ends))
     for keepdims in (False, True):
         more = {"axis": axis, "keepdims": keepdims}
         assert same(toy, np.argmin(x, **more), np.argmin(a, **more))
@@ -127,6 +129,12 @@ def test_outer_and_like(toy, arrays):
         assert same(toy, np.full_like(x, 7), np.full_like(a, 7))
         assert np.empty_like(x).shape == a.shape
         assert np.zeros_like(x, dtype=np.int16).type == becalm.int_(16)
+        assert same(toy, np.ones_like(x, shape=(3, 1)), np.ones_like(a, shape=(3, 1)))
+        assert same(toy, np.full_like(x, 5, shape=2), np.full_like(a, 5, shape=2))
+        assert np.zeros_like(x, shape=()).shape == ()
+        for wrong in ("2", -1, (2, -1), 1.5):
+            with pytest.raises(becalm.BadInput, match="a shape"):
+                np.zeros_like(x, shape=wrong)
     assert same(toy, np.ones_like(arrays[2][1]), np.ones((2, 4), dtype=bool))
 
 

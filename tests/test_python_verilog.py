@@ -219,6 +219,19 @@ def _agree(circuit, function, rng):
 
 
 @pytest.mark.skipif(not HAS_YOSYS, reason="no yosys and no pyosys")
+@pytest.mark.skipif(not HAS_YOSYS, reason="no yosys and no pyosys")
+@pytest.mark.parametrize("signed", [False, True])
+def test_a_division_by_a_variable_of_0_has_a_value(signed, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ['PATH']}")
+    ty, file = "signed [3:0]" if signed else "[3:0]", tmp_path / "m.sv"
+    ports = f"input {ty} a, b, output {ty} q, r"
+    file.write_text(f"module m({ports});\nassign q = a / b, r = a % b;\nendmodule\n")
+    circuit = becalm.circuit.load(file)
+    for a in range(16):
+        negative = signed and _signed(a, 4) < 0
+        assert circuit(a, 0) == (1 if negative else 15, a)
+
+
 @pytest.mark.parametrize("name", VERILOG)
 def test_unusual_verilog_is_compiled_right(name, tmp_path, monkeypatch, rng):
     monkeypatch.setenv("PATH", f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ['PATH']}")

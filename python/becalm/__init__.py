@@ -367,9 +367,8 @@ def load(
     Returns
     -------
     object
-        A key, ciphertexts, a table, a program or a server. Ciphertexts and integers come back flat:
-        `reshape` them. Ciphertexts and packed integers of CKKS come back without their server: use
-        `server.load`, or `server.attach` afterwards.
+        A key, ciphertexts, a table, a program or a server. Ciphertexts and packed integers of CKKS
+        come back without their server: use `server.load`, or `server.attach` afterwards.
 
     Raises
     ------
@@ -399,8 +398,8 @@ def load(
     if kind == "becalm.slot_key":
         return SlotKey(_native.SlotKey.load(path, allow_insecure))
     if kind == "becalm.lwe":
-        lwe = _native.Lwe.load(path, allow_insecure, most)
-        return Ciphertext(lwe, (len(lwe),))
+        lwe, shape = _native.Lwe.load(path, allow_insecure, most)
+        return Ciphertext(lwe, tuple(shape))
     if kind == "becalm.glwe":
         return EncryptedTable(_native.Glwe.load(path, allow_insecure, most))
     if kind == "becalm.integers":
@@ -471,9 +470,8 @@ def from_bytes(
     Returns
     -------
     object
-        A key, ciphertexts, a table, a program or a server. Ciphertexts and integers come back flat:
-        `reshape` them. A ciphertext of CKKS comes back without its server: use
-        `server.from_bytes` to keep it.
+        A key, ciphertexts, a table, a program or a server. A ciphertext of CKKS comes back without
+        its server: use `server.from_bytes` to keep it.
 
     Raises
     ------

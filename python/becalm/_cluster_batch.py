@@ -99,7 +99,7 @@ def reader(said: dict[str, Any], scheme: str, server: Any) -> Reader:
         return vectors
 
     def arrays(files: list[bytes]) -> Any:
-        digits = [_native.Lwe.from_bytes(f, True, None) for f in files]
+        digits = [_native.Lwe.from_bytes(f, True, None)[0] for f in files]
         if types is None:
             found: list[Any] = [Ciphertext(d, (len(d),)) for d in digits]
         else:

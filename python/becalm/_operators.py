@@ -355,9 +355,25 @@ def _isin(element: Any, test_elements: Any, *, invert: bool = False) -> Any:
     return ~found if invert else found
 
 
-def _like(a: Any, value: Any, dtype: Any) -> Any:
-    """An array of one value in the shape of another, and in its type unless another is given."""
-    return (a if dtype is None else a.astype(dtype))._of_value(value)
+def _like(a: Any, value: Any, dtype: Any, shape: Any = None) -> Any:
+    """An array of one value in the shape of another and in its type, unless others are given."""
+    return (a if dtype is None else a.astype(dtype))._of_value(value, shape)
+
+
+def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """Differences of neighbours; a number at an end is one element of the axis for each place."""
+    if not isinstance(a, Operators):
+        remedy = "encrypt it too, and put it on the server"
+        raise Unsupported("numpy", "an encrypted array", "encrypted ends alone", remedy)
+    parts = [prepend, a, append]
+    for i in (0, 2):
+        if parts[i] is not None and not np.ndim(parts[i]):
+            end = a._moved("diff", lambda places: np.take(places, [0], axis=axis))  # type: ignore[attr-defined]
+            filled = parts[i] if isinstance(parts[i], Operators) else end._of_value(parts[i])
+            parts[i] = np.broadcast_to(filled, end.shape)
+    ends = [p for p in parts if p is not None]
+    joined: Any = np.concatenate(ends, axis=axis) if len(ends) > 1 else a
+    return joined.diff(n, axis)
 
 
 #: Functions of whole arrays, with the arguments that they take here.
@@ -373,19 +389,21 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.count_nonzero: lambda a, axis=None, *, keepdims=False: a._truth().sum(
         axis, keepdims=keepdims
     ),
-    np.diff: lambda a, n=1, axis=-1: a.diff(n, axis),
+    np.diff: _diff,
     np.dot: _dot,
-    np.empty_like: lambda prototype, dtype=None: _like(prototype, 0, dtype),
-    np.full_like: lambda a, fill_value, dtype=None: _like(a, fill_value, dtype),
+    np.empty_like: lambda prototype, dtype=None, *, shape=None: _like(prototype, 0, dtype, shape),
+    np.full_like: lambda a, fill_value, dtype=None, *, shape=None: _like(
+        a, fill_value, dtype, shape
+    ),
     np.isin: _isin,
     np.ndim: lambda a: a.ndim,
-    np.ones_like: lambda a, dtype=None: _like(a, 1, dtype),
+    np.ones_like: lambda a, dtype=None, *, shape=None: _like(a, 1, dtype, shape),
     np.outer: lambda a, b: np.multiply.outer(_spread(a).ravel(), _spread(b).ravel()),
     np.shape: lambda a: a.shape,
     np.size: lambda a: a.size,
     np.sort: lambda a, axis=-1, kind=None: a.sort(axis),
     np.where: _where,
-    np.zeros_like: lambda a, dtype=None: _like(a, 0, dtype),
+    np.zeros_like: lambda a, dtype=None, *, shape=None: _like(a, 0, dtype, shape),
 }
 
 

@@ -134,6 +134,18 @@ def count(op: str, name: str, value: Any) -> int:
     return number
 
 
+def shape(op: str, value: Any) -> tuple[int, ...]:
+    """A shape: a number of elements, or a sequence of them."""
+    try:
+        axes = tuple(map(operator.index, value if np.iterable(value) else [value]))
+    except TypeError:
+        axes = (-1,)
+    if min(axes, default=0) < 0:
+        got = repr(value)[:40]
+        raise BadInput(op, "a shape, such as 3 or (2, 3)", got, "pass integers from 0 on")
+    return axes
+
+
 def limit(op: str, value: Any) -> int | None:
     """The largest number of bytes of a file, if it differs from the default."""
     return None if value is None else count(op, "limit", value)

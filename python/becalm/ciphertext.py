@@ -214,7 +214,7 @@ class Ciphertext(ByTable, _html.Shown):
         return Ciphertext(self._lwe, found[:-1])
 
     def save(self, path: str | os.PathLike[str], *, seeded: bool = False) -> None:
-        """Writes the values to a file, flat: after `becalm.load`, `reshape` them.
+        """Writes shape and values to a file.
 
         Ciphertexts as they were encrypted can be written `seeded`, with one seed in place of all
         masks: one word for each value.
@@ -232,7 +232,7 @@ class Ciphertext(ByTable, _html.Shown):
         >>> secret.decrypt(becalm.load("x.becalm", allow_insecure=True))
         array([3, 1, 2])
         """
-        self._lwe.save(_values.path("save", path), bool(seeded))
+        self._lwe.save(_values.path("save", path), self._shape, bool(seeded))
 
     def to_bytes(self, *, seeded: bool = False) -> bytes:
         """The file of `save` in memory, for the network; `from_bytes` reads it.
@@ -248,14 +248,14 @@ class Ciphertext(ByTable, _html.Shown):
         >>> len(x.to_bytes(seeded=True)) < len(x.to_bytes()) / 10
         True
         """
-        return self._lwe.to_bytes(bool(seeded))
+        return self._lwe.to_bytes(self._shape, bool(seeded))
 
     @classmethod
     @called("from_bytes")
     def from_bytes(
         cls, file: bytes, *, allow_insecure: bool = False, limit: int | None = None
     ) -> Ciphertext:
-        """Values from the bytes of a file, flat, checked as by `becalm.load`.
+        """Values from the bytes of a file, checked as by `becalm.load`.
 
         Parameters
         ----------
@@ -269,7 +269,7 @@ class Ciphertext(ByTable, _html.Shown):
         Returns
         -------
         Ciphertext
-            A flat array.
+            An array.
 
         Raises
         ------
@@ -285,8 +285,8 @@ class Ciphertext(ByTable, _html.Shown):
         array([3, 1, 2])
         """
         data, most = _values.data("from_bytes", file), _values.limit("from_bytes", limit)
-        lwe = Lwe.from_bytes(data, bool(allow_insecure), most)
-        return cls(lwe, (len(lwe),))
+        lwe, shape = Lwe.from_bytes(data, bool(allow_insecure), most)
+        return cls(lwe, tuple(shape))
 
     def decrypt(self, secret: SecretKey) -> Any:
         """The same as `secret.decrypt(x)`.

@@ -15,7 +15,7 @@ import inspect
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from becalm import _html, _native, _progress, _public, _values
 from becalm._bits import Bits, Gates, join, number, require_width, select
 from becalm._called import called
 from becalm.ciphertext import Ciphertext, require_bits
-from becalm.errors import BadInput
+from becalm.errors import BadInput, Unsupported
 from becalm.keys import SecretKey
 from becalm.program import TfheProgram
 
@@ -48,6 +48,16 @@ class Circuit(_html.Shown):
 
     def __init__(self, native: _native.Circuit) -> None:
         self._native = native
+
+    def __reduce__(self) -> NoReturn:
+        remedy = "pickle the program of its `compile`, or load, parse or trace it again there"
+        raise Unsupported("copy", "an object that can be pickled", "a circuit", remedy)
+
+    def __copy__(self) -> Circuit:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Circuit:
+        return self
 
     @property
     def inputs(self) -> list[tuple[str, int]]:
@@ -95,6 +105,8 @@ class Circuit(_html.Shown):
             For an unknown goal, or a number that is too small.
         TooNoisy
             For a program that could fail more often than the set claims.
+        OutOfMemory
+            For a circuit whose compilation may take more memory than is free.
         Interrupted
             If `progress` stops it.
 
@@ -302,6 +314,8 @@ def load(
         For a fault in the file, with the path and the line.
     BadFile
         For a file that is too long, empty or not text.
+    OutOfMemory
+        For a file that may take more memory than is free.
     IoError
         For a file that cannot be read.
 

@@ -279,7 +279,7 @@ class Integers(_words.Words, _html.Shown):
         return self._run("index", [*self, places])[0]
 
     def save(self, path: str | os.PathLike[str], *, seeded: bool = False) -> None:
-        """Writes type and integers to a file, flat: after `becalm.load`, `reshape` them.
+        """Writes type, shape and integers to a file.
 
         Integers as they were encrypted can be written `seeded`, with one seed in place of all
         masks: one word for each digit, instead of the set's dimension and one.
@@ -298,7 +298,7 @@ class Integers(_words.Words, _html.Shown):
         [200, 3]
         """
         _native.save_integers(
-            self.type.name, self._digits, _values.path("save", path), bool(seeded)
+            self.type.name, self._digits, _values.path("save", path), self._shape, bool(seeded)
         )
 
     def to_bytes(self, *, seeded: bool = False) -> bytes:
@@ -307,21 +307,22 @@ class Integers(_words.Words, _html.Shown):
         Returns
         -------
         bytes
-            Type and values; the values are encrypted.
+            Type, shape and values; the values are encrypted.
 
         Examples
         --------
-        >>> becalm.Integers.from_bytes(x.to_bytes(), allow_insecure=True).reshape(2, 2).type
-        <becalm.uint8>
+        >>> y = becalm.Integers.from_bytes(x.to_bytes(), allow_insecure=True)
+        >>> y.type, y.shape
+        (<becalm.uint8>, (2, 2))
         """
-        return _native.integers_to_bytes(self.type.name, self._digits, bool(seeded))
+        return _native.integers_to_bytes(self.type.name, self._digits, self._shape, bool(seeded))
 
     @classmethod
     @called("from_bytes")
     def from_bytes(
         cls, file: bytes, *, allow_insecure: bool = False, limit: int | None = None
     ) -> Integers:
-        """Integers from the bytes of a file, flat, checked as by `becalm.load`.
+        """Integers from the bytes of a file, checked as by `becalm.load`.
 
         Parameters
         ----------
@@ -335,7 +336,7 @@ class Integers(_words.Words, _html.Shown):
         Returns
         -------
         Integers
-            A flat array, on no server.
+            An array, on no server.
 
         Raises
         ------
@@ -347,7 +348,7 @@ class Integers(_words.Words, _html.Shown):
         Examples
         --------
         >>> becalm.Integers.from_bytes(x.to_bytes(), allow_insecure=True).decrypt(secret).tolist()
-        [200, 3, 77, 0]
+        [[200, 3], [77, 0]]
         """
         data, most = _values.data("from_bytes", file), _values.limit("from_bytes", limit)
         return loaded(_native.integers_from_bytes(data, bool(allow_insecure), most))
@@ -416,9 +417,10 @@ class Integers(_words.Words, _html.Shown):
         known = np.array(beyond).reshape(numbers.shape).astype(int)
         return (self._run(operation, operands)[0] & (1 - known)) | truths
 
-    def _of_value(self, value: Any) -> Integers:
-        """An array of this type and shape with one value everywhere."""
-        return self._filled("full_like", self.type, self._shape, value)
+    def _of_value(self, value: Any, shape: Any = None) -> Integers:
+        """An array of this type, and of this shape or another, with one value everywhere."""
+        found = self._shape if shape is None else _values.shape("full_like", shape)
+        return self._filled("full_like", self.type, found, value)
 
     def _truth(self) -> Integers:
         return self.astype(boolean) if self.type != boolean else self
@@ -504,10 +506,10 @@ def trivial(type_: IntegerType, server: Server, values: Any) -> Integers:
 IntegerType._trivial = trivial
 
 
-def loaded(found: tuple[str, list[Lwe]]) -> Integers:
-    """Integers from a file, flat."""
-    name, digits = found
-    return Integers(IntegerType(name), digits, (len(digits[0]),), None)
+def loaded(found: tuple[str, list[Lwe], list[int]]) -> Integers:
+    """Integers from a file."""
+    name, digits, shape = found
+    return Integers(IntegerType(name), digits, tuple(shape), None)
 
 
 def _restored(file: bytes, shape: tuple[int, ...], insecure: bool) -> Integers:

@@ -160,7 +160,29 @@ where
     I: IntoIterator<Item = T>,
     T: Into<OsString> + Clone,
 {
-    let words: Vec<OsString> = args.into_iter().map(Into::into).collect();
+    let _listening = signals::Listening::start();
+    let status = run_with(args.into_iter().map(Into::into).collect());
+    // The last line may wait for its end, and the limit of file sizes is an error only while its signal is caught.
+    match report::flush() {
+        Err(e) if status == 0 => unprinted(&e),
+        _ => status,
+    }
+}
+
+/// The exit status where standard output does not take what is printed.
+fn unprinted(e: &anyhow::Error) -> u8 {
+    report::say(&format!("becalm: {e:#}"));
+    status::of(e)
+}
+
+/// [`main_with`] for a process that ends with the command. Its signals stay caught to the end, because Rust then tries once more to write
+/// what standard output did not take.
+pub fn main_of_process() -> u8 {
+    std::mem::forget(signals::Listening::start());
+    main_with(std::env::args_os())
+}
+
+fn run_with(words: Vec<OsString>) -> u8 {
     let parsed = command().try_get_matches_from(&words).and_then(|m| Cli::from_arg_matches(&m));
     let cli = match parsed {
         Ok(cli) => cli,
@@ -171,11 +193,14 @@ where
         }
         Err(e) => {
             // Help and version come this way too; a closed pipe is not an error.
-            let _ = e.print();
-            return if e.use_stderr() { 2 } else { 0 };
+            let printed = report::printed(e.print());
+            return match printed {
+                _ if e.use_stderr() => 2,
+                Ok(()) => 0,
+                Err(e) => unprinted(&e),
+            };
         }
     };
-    let _listening = signals::Listening::start();
     let flag = if let Verb::Bench(_) = cli.verb { gpu::FLAG } else { "--backend cpu" };
     let done = match cli.verb {
         Verb::Run(a) => run::run(&a),

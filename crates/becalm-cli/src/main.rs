@@ -1,5 +1,5 @@
 //! The `becalm` command.
 
 fn main() -> std::process::ExitCode {
-    becalm_cli::main_with(std::env::args_os()).into()
+    becalm_cli::main_of_process().into()
 }

@@ -24,8 +24,23 @@ pub(crate) fn measurable() -> PossibleValuesParser {
 
 /// Prints to standard output; a reader that has gone away is not an error.
 pub fn print(text: &str) -> Result<()> {
-    match writeln!(std::io::stdout(), "{text}") {
-        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(e.into()),
+    printed(writeln!(std::io::stdout(), "{text}"))
+}
+
+/// Writes what standard output still holds, as [`print`] does.
+pub fn flush() -> Result<()> {
+    printed(std::io::stdout().flush())
+}
+
+/// What printing to standard output has come to: a reader that has gone away is not an error.
+///
+/// # Errors
+/// That it could not be written.
+pub fn printed(done: std::io::Result<()>) -> Result<()> {
+    match done {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => {
+            Err(becalm::Error::unwritable("print", Path::new("standard output"), &e).into())
+        }
         _ => Ok(()),
     }
 }

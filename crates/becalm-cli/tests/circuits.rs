@@ -61,6 +61,33 @@ fn long_chains_are_not_given_to_slow_scripts() {
     assert_eq!(slow(10_000), 0);
 }
 
+/// Whatever the limit of addresses is, the command costs a circuit or says that memory ends.
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_that_ends_is_an_error() {
+    let folder = Folder::new("within");
+    folder.write("small.txt", &chain(300));
+    // A text of some hundred kilobytes: reading it may take some tens of megabytes.
+    folder.write("long.txt", &chain(20_000));
+    for (file, steps, least) in [("small.txt", 12, 400_000), ("long.txt", 6, 1_000_000)] {
+        let mut codes = vec![];
+        for step in 1..=steps {
+            let kilobytes = 64_000 + (least - 64_000) / steps * step;
+            let line = format!("ulimit -v {kilobytes}; exec \"$0\" circuit cost {file}");
+            let mut shell = Command::new("sh");
+            shell.current_dir(&folder.0).env("BECALM_ABC", "").env("RAYON_NUM_THREADS", "2");
+            shell.args(["-c", &line, env!("CARGO_BIN_EXE_becalm")]);
+            let out = shell.output().unwrap();
+            let says = String::from_utf8_lossy(&out.stderr);
+            let code = out.status.code();
+            assert!(matches!(code, Some(0 | 5)), "{file} {kilobytes}: {:?} {says}", out.status);
+            assert!(code == Some(0) || says.contains("not enough memory"), "{says}");
+            codes.push(code);
+        }
+        assert_eq!((codes[0], codes[steps - 1]), (Some(5), Some(0)), "{file} {codes:?}");
+    }
+}
+
 /// A table of many rows over 16 inputs whose function is its first input.
 fn hidden() -> String {
     let inputs: String = (0..16).map(|i| format!(" x{i}")).collect();

@@ -89,6 +89,14 @@ fn a_limit_of_file_sizes_is_an_error() {
     // The command itself writes redirected output, without the library.
     let out = limited(&folder, "params --json > sets.json");
     assert!(out.status.code().is_some(), "ended by a signal: {:?}", out.status);
+    // Nothing of a line fits: not when it is printed, and not when the process ends.
+    std::fs::write(folder.join("full.txt"), [0; 8 * 1024]).unwrap();
+    for line in ["params --json", "params tfhe_2_2", "--help", "--version"] {
+        let out = limited(&folder, &format!("{line} >> full.txt"));
+        let says = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(4), "{line}: {:?} {says}", out.status);
+        assert!(says.contains("standard output") && says.contains("ulimit -f"), "{says}");
+    }
     std::fs::remove_dir_all(&folder).unwrap();
 }
 

@@ -231,37 +231,45 @@ impl Lwe {
         detached(py, || cipher::Lwe::concat(&batches)).map(Lwe)
     }
 
-    /// Writes a file; `seeded` with one seed in place of all masks.
-    fn save(&self, py: Python<'_>, path: PathBuf, seeded: bool) -> PyResult<()> {
-        saved(py, &path, self.0.bytes(), |progress| self.0.file(seeded, progress))
+    /// Writes the file of an array of this shape; `seeded` with one seed in place of all masks.
+    fn save(&self, py: Python<'_>, path: PathBuf, shape: Vec<usize>, seeded: bool) -> PyResult<()> {
+        let draft = |progress: Progress| self.0.file(seeded, progress)?.shaped(&shape);
+        saved(py, &path, self.0.bytes(), draft)
     }
 
-    /// Reads a file.
+    /// Reads a file: a batch and the shape of its array.
     #[staticmethod]
     fn load(
         py: Python<'_>,
         path: PathBuf,
         allow_insecure: bool,
         limit: Option<u64>,
-    ) -> PyResult<Self> {
-        let load = |trust, progress: Progress| cipher::Lwe::load_with(&path, trust, progress);
-        loaded(py, &path, allow_insecure, limit, load).map(Lwe)
+    ) -> PyResult<(Self, Vec<usize>)> {
+        let load = |trust, progress: Progress| cipher::Lwe::load_array(&path, trust, progress);
+        loaded(py, &path, allow_insecure, limit, load).map(|(lwe, shape)| (Lwe(lwe), shape))
     }
 
-    /// The file in memory; if `seeded`, with one seed in place of all masks.
-    fn to_bytes<'py>(&self, py: Python<'py>, seeded: bool) -> PyResult<Bound<'py, PyBytes>> {
-        drafted(py, self.0.bytes(), |progress| self.0.file(seeded, progress))
+    /// The file in memory, as for [`Lwe::save`].
+    fn to_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        shape: Vec<usize>,
+        seeded: bool,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let draft = |progress: Progress| self.0.file(seeded, progress)?.shaped(&shape);
+        drafted(py, self.0.bytes(), draft)
     }
 
-    /// A batch from a file in memory.
+    /// [`Lwe::load`] from a file in memory.
     #[staticmethod]
     fn from_bytes(
         py: Python<'_>,
         file: &[u8],
         allow_insecure: bool,
         limit: Option<u64>,
-    ) -> PyResult<Self> {
-        parsed(py, file, allow_insecure, limit, cipher::Lwe::from_bytes_with).map(Lwe)
+    ) -> PyResult<(Self, Vec<usize>)> {
+        let found = parsed(py, file, allow_insecure, limit, cipher::Lwe::array_from_bytes);
+        found.map(|(lwe, shape)| (Lwe(lwe), shape))
     }
 
     fn __repr__(&self) -> String {

@@ -175,17 +175,20 @@ fn held<'a>(digits: &'a [Bound<'_, Lwe>]) -> (Vec<&'a cipher::Lwe>, usize) {
     (digits, bytes)
 }
 
-/// Writes integers to a file.
+/// Writes an array of integers to a file.
 #[pyfunction]
 pub fn save_integers(
     py: Python<'_>,
     name: &str,
     digits: Vec<Bound<'_, Lwe>>,
     path: PathBuf,
+    shape: Vec<usize>,
     seeded: bool,
 ) -> PyResult<()> {
     let (digits, bytes) = held(&digits);
-    saved(py, &path, bytes, |progress| Integers::file(name.parse()?, &digits, seeded, progress))
+    saved(py, &path, bytes, |progress| {
+        Integers::file(name.parse()?, &digits, seeded, progress)?.shaped(&shape)
+    })
 }
 
 /// The file of integers in memory.
@@ -194,35 +197,43 @@ pub fn integers_to_bytes<'py>(
     py: Python<'py>,
     name: &str,
     digits: Vec<Bound<'py, Lwe>>,
+    shape: Vec<usize>,
     seeded: bool,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let (digits, bytes) = held(&digits);
-    drafted(py, bytes, |progress| Integers::file(name.parse()?, &digits, seeded, progress))
+    drafted(py, bytes, |progress| {
+        Integers::file(name.parse()?, &digits, seeded, progress)?.shaped(&shape)
+    })
 }
 
-/// Reads integers from a file: their type and digits.
+/// The type, the digits and the shape of an array.
+type Array = (String, Vec<Lwe>, Vec<usize>);
+
+fn array((found, shape): (Integers, Vec<usize>)) -> Array {
+    (found.ty().to_string(), parts(found), shape)
+}
+
+/// Reads an array of integers from a file.
 #[pyfunction]
 pub fn load_integers(
     py: Python<'_>,
     path: PathBuf,
     allow_insecure: bool,
     limit: Option<u64>,
-) -> PyResult<(String, Vec<Lwe>)> {
-    let load = |trust, progress: Progress| Integers::load_with(&path, trust, progress);
-    let found = loaded(py, &path, allow_insecure, limit, load)?;
-    Ok((found.ty().to_string(), parts(found)))
+) -> PyResult<Array> {
+    let load = |trust, progress: Progress| Integers::load_array(&path, trust, progress);
+    loaded(py, &path, allow_insecure, limit, load).map(array)
 }
 
-/// Integers from a file in memory: their type and digits.
+/// An array of integers from a file in memory.
 #[pyfunction]
 pub fn integers_from_bytes(
     py: Python<'_>,
     file: &[u8],
     allow_insecure: bool,
     limit: Option<u64>,
-) -> PyResult<(String, Vec<Lwe>)> {
-    let found = parsed(py, file, allow_insecure, limit, Integers::from_bytes_with)?;
-    Ok((found.ty().to_string(), parts(found)))
+) -> PyResult<Array> {
+    parsed(py, file, allow_insecure, limit, Integers::array_from_bytes).map(array)
 }
 
 /// Encrypts bytes as bits, each byte's lowest first.

@@ -431,3 +431,33 @@ fn write_vectors() {
     let sums = [evaluation.bootstrap_words(), evaluation.key_switch_words(), glwe.words().to_vec()];
     fs::write(at("sums.txt"), sums.map(|w| format!("{}\n", digest(&w))).concat()).unwrap();
 }
+
+#[test]
+fn shapes_are_written_if_they_fit() {
+    let x = toy_key().encrypt(&[1, 0, 1]).unwrap();
+    let x = Lwe::from_bytes(&x.to_bytes().unwrap(), Trust::insecure()).unwrap();
+    let shaped = |shape: &[usize]| {
+        let path = std::env::temp_dir().join(format!("becalm-shape-{}", std::process::id()));
+        let saved = x.file(false, UNWATCHED)?.shaped(shape)?.save_with(&path, UNWATCHED);
+        let read = saved.and_then(|()| Lwe::load_array(&path, Trust::insecure(), UNWATCHED));
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        read.map(|found| (found.1, bytes))
+    };
+    assert_eq!(shaped(&[3, 1, 1]).unwrap().0, [3, 1, 1]);
+    // The shape that a file has without saying so is not said.
+    let (shape, bytes) = shaped(&[3]).unwrap();
+    assert!(shape == [3] && bytes == x.to_bytes().unwrap());
+    for wrong in [&[][..], &[2], &[2, 2], &[0, 3], &[usize::MAX, 3], &[3; 33]] {
+        assert!(matches!(shaped(wrong), Err(Error::BadInput(_))), "{wrong:?}");
+    }
+    let [none, one] = [x.slice(0..0).unwrap(), x.slice(0..1).unwrap()];
+    for (batch, shape) in [(&none, &[0, 5][..]), (&none, &[5, 0]), (&one, &[]), (&one, &[1, 1])] {
+        let sealed = batch.file(false, UNWATCHED).unwrap().shaped(shape).unwrap();
+        let sealed = sealed.seal(UNWATCHED).unwrap();
+        let mut file = vec![0; sealed.len()];
+        sealed.fill(&mut file, UNWATCHED).unwrap();
+        let read = Lwe::array_from_bytes(&file, Trust::insecure(), UNWATCHED).unwrap();
+        assert_eq!((read.1.as_slice(), read.0.len()), (shape, batch.len()));
+    }
+}

@@ -10,7 +10,7 @@ use becalm::params::{Kind, TfheParams};
 use becalm::program::Program;
 use becalm::program::rlwe::CkksProgram;
 use becalm::tfhe::Table;
-use becalm::{Error, Result};
+use becalm::{Error, Result, UNWATCHED};
 use harness::*;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -235,6 +235,57 @@ fn claims_outside_their_limits_are_refused() {
     }
     refused("more", "");
     assert!(Lwe::from_bytes(&with(lwe(), "key", &"a".repeat(32)), Trust::insecure()).is_ok());
+}
+
+#[test]
+fn shapes_that_no_array_has_are_refused() {
+    // Three ciphertexts, and two integers of three digits.
+    let (lwe, integers) = (lwe(), &files()[6]);
+    let read = |text: &str| {
+        let file = with(lwe, "shape", text);
+        Lwe::array_from_bytes(&file, Trust::insecure(), UNWATCHED).map(|found| found.1)
+    };
+    let of_integers = |text: &str| {
+        let file = with(integers, "shape", text);
+        Integers::array_from_bytes(&file, Trust::insecure(), UNWATCHED).map(|found| found.1)
+    };
+    let deep = |axes: usize| format!("[3{}]", ",1".repeat(axes - 1));
+    let (long, huge, round) = (deep(33), "[0,2147483648]", "[4294967296,4294967296,3]");
+    for text in [
+        "",
+        "[]",
+        "[3]",
+        "[2,2]",
+        "[6]",
+        "[-1,3]",
+        "[3,1.0]",
+        "[3, 1]",
+        "[03,1]",
+        "[+3,1]",
+        "3",
+        "{}",
+        "[[3,1]]",
+        "[3,null]",
+        "[3,18446744073709551616]",
+        "[18446744073709551615,3]",
+        round,
+        huge,
+        &long,
+        "[0,3]",
+        "[3,0]",
+    ] {
+        assert!(matches!(read(text), Err(Error::BadFile(_))), "{text}");
+        let file = with(lwe, "shape", text);
+        assert!(matches!(Lwe::from_bytes(&file, Trust::insecure()), Err(Error::BadFile(_))));
+        assert!(matches!(of_integers(text), Err(Error::BadFile(_))), "{text}");
+    }
+    assert_eq!((read("[1,3]"), of_integers("[2,1]")), (Ok(vec![1, 3]), Ok(vec![2, 1])));
+    assert_eq!(read(&deep(32)).map(|shape| shape.len()), Ok(32));
+    // Other kinds have no shape.
+    let table = Glwe::from_bytes(&with(&files()[3], "shape", "[1,1]"), Trust::insecure());
+    assert!(matches!(table, Err(Error::BadFile(_))));
+    let plain = Lwe::array_from_bytes(lwe, Trust::insecure(), UNWATCHED).unwrap();
+    assert_eq!(plain.1, [3], "a file without a shape has one axis");
 }
 
 #[test]

@@ -4,16 +4,17 @@
 mod harness;
 
 use becalm::cipher::file::Trust;
-use becalm::cipher::{EvaluationKey, Lwe, SecretKey};
+use becalm::cipher::{Encoding, EvaluationKey, Lwe, SecretKey};
 use becalm::ckks::{Chain, Matrix};
 use becalm::math::complex::Complex;
-use becalm::params::CkksParams;
+use becalm::params::{CkksParams, TfheParams};
 use becalm::program::circuit::Circuit;
 use becalm::program::rlwe::CkksProgram;
 use becalm::program::{Program, isa};
 use harness::*;
 use serde_json::json;
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 struct Counting;
@@ -67,6 +68,34 @@ fn memory_follows_the_length_of_the_file() {
     let amplified = ckks_programs(trust);
     eprintln!("the instructions of a program of CKKS take {amplified:.1} times their bytes");
     texts();
+    #[cfg(target_os = "linux")]
+    pages();
+}
+
+/// Pages of this process in memory, in bytes.
+#[cfg(target_os = "linux")]
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap();
+    line.split_whitespace().next().unwrap().parse::<usize>().unwrap() << 10
+}
+
+/// An encryption that is stopped at once has taken next to no pages: nothing keeps it from stopping soon.
+#[cfg(target_os = "linux")]
+fn pages() {
+    let params = TfheParams::named("tfhe_2_2").unwrap();
+    let key = SecretKey::generate(params, false).unwrap();
+    let (values, seen, before) = (vec![1; 8000], AtomicUsize::new(0), resident());
+    let stop = |_: usize, _: usize| {
+        seen.store(resident(), Relaxed);
+        ControlFlow::Break(())
+    };
+    let encoding = Encoding::of(params);
+    let stopped = key.encrypt_as_with(&values, encoding, 2, &stop);
+    assert_eq!(stopped.unwrap_err().kind(), "interrupted");
+    let all = 8 * values.len() * key.resting_role().width(params);
+    let taken = seen.into_inner().saturating_sub(before);
+    assert!(all > 64 << 20 && taken < all / 8, "{taken} of {all} bytes");
 }
 
 /// A set that implies gigabytes, claimed by a file of some KiB.

@@ -197,7 +197,7 @@ fn weighed(text: &str, reads: bool) -> Vec<usize> {
         ["<", ">"].contains(&at(before)) || ["<", ">"].contains(&at(i + 1))
     };
     let wrong = |i: &usize| match at(*i) {
-        "require_memory" | "require_memory_or" | "require_free" => true,
+        "require_memory" | "require_memory_or" | "require_free" | "require_for_threads" => true,
         "available_memory" if at(i + 1) == "(" => {
             let handed = ["(", ","].contains(&at(i - 1)) && [",", ")"].contains(&at(i + 3));
             !reads && !handed

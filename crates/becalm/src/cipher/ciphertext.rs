@@ -145,13 +145,24 @@ impl Lwe {
     /// # Errors
     /// [`Error::BadInput`] if the range ends past the batch.
     pub fn slice(&self, lanes: std::ops::Range<usize>) -> Result<Lwe> {
+        self.slice_with(lanes, UNWATCHED)
+    }
+
+    /// [`Lwe::slice`]; `progress` is told how far it is, and can stop it.
+    ///
+    /// # Errors
+    /// As [`Lwe::slice`], and [`Error::Interrupted`].
+    pub fn slice_with(&self, lanes: std::ops::Range<usize>, progress: Progress) -> Result<Lwe> {
         if lanes.start > lanes.end || lanes.end > self.len() {
             return Err(self.outside(format!("{lanes:?}")));
         }
         let width = self.width();
         let words = &self.data[lanes.start * width..lanes.end * width];
         let mut data = reserved("slice", words.len())?;
-        data.extend_from_slice(words);
+        for (i, part) in words.chunks(TELL * width).enumerate() {
+            tell("slice", progress, i * TELL, lanes.len())?;
+            data.extend_from_slice(part);
+        }
         Ok(Lwe { data, seed: self.seed_from(lanes.start), ..self.empty_like() })
     }
 

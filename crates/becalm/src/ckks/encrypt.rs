@@ -244,7 +244,7 @@ impl Context {
         precision_bits: f64,
         queries: u64,
     ) -> Result<Vec<Complex>> {
-        let op = "decrypt to share";
+        let op = "decrypt_to_share";
         ciphertext.require_slots(op)?;
         let numbers = 2 * ciphertext.slots;
         let most = || self.bits_shown(op, ciphertext, numbers, queries);

@@ -66,7 +66,7 @@ impl Context {
     /// `WrongParams` for a ciphertext of another set; `BadInput` for no queries and for a ciphertext whose account is unknown
     /// ([`Rlwe::vouched`] gives it one).
     pub fn bits_to_share(&self, ciphertext: &Rlwe, queries: u64) -> Result<f64> {
-        self.bits_shown("bits to share", ciphertext, 2 * ciphertext.slots, queries)
+        self.bits_shown("bits_to_share", ciphertext, 2 * ciphertext.slots, queries)
     }
 
     /// Bits of a slot with noise that hides the error of a ciphertext where `numbers` real numbers are shown, `queries` times.
@@ -129,7 +129,7 @@ pub(super) fn check_precision(
     most: impl FnOnce() -> Result<f64>,
 ) -> Result<()> {
     if !(-60.0..=60.0).contains(&bits) {
-        let (wanted, got) = ("a precision of −60 to 60 bits", format!("{bits} bits"));
+        let (wanted, got) = ("a precision of −60 to 60 bits", shown(bits));
         return Err(Error::bad_input(op, wanted, got, "ask which precision is possible"));
     }
     let most = most()?;
@@ -137,7 +137,7 @@ pub(super) fn check_precision(
     if matches!(bits.partial_cmp(&most), Some(o) if o.is_le()) {
         return Ok(());
     }
-    let (wanted, got) = (format!("at most {most:.1} bits"), format!("{bits} bits"));
+    let (wanted, got) = (format!("at most {most:.1} bits"), shown(bits));
     let remedy = "ask for fewer bits, share fewer values or results, or share before many products";
     Err(Error::too_noisy(op, wanted, got, remedy))
 }
@@ -151,6 +151,11 @@ pub(super) fn spend(op: &'static str, budget: &Budget, queries: u64) -> Result<(
     let got = format!("one that has spent {:.0} % of what it may", 100.0 * budget.spent());
     let remedy = "state more `queries` from the first one on, or make a new key";
     Err(Error::bad_input(op, wanted, got, remedy))
+}
+
+/// Bits for a message: a huge number in few digits.
+fn shown(bits: f64) -> String {
+    if bits.abs() < 1e6 { format!("{bits} bits") } else { format!("{bits:e} bits") }
 }
 
 /// The values, rounded to the grid, with noise of standard deviation 2^-`bits` for each pair.

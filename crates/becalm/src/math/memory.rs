@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// From this size on a request is compared with the free memory.
 const CHECKED: usize = 64 << 20;
+/// Addresses that a thread reserves beside the memory that it uses: its stack, and the heap that the GNU library gives it.
+const OF_THREAD: usize = 72 << 20;
 
 /// Bytes that this process can still get without swapping; none where the system does not tell.
 ///
@@ -20,17 +22,30 @@ const CHECKED: usize = 64 << 20;
 /// }
 /// ```
 pub fn available_memory() -> Option<usize> {
-    available_below(Path::new("/"))
+    Left::below(Path::new("/")).least()
 }
 
-/// [`available_memory`] by the files below `root`.
-fn available_below(root: &Path) -> Option<usize> {
-    let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
-    let machine = read("proc/meminfo").and_then(|text| kilobytes(&text, "MemAvailable:"));
-    let addresses = || left_of_addresses(&read("proc/self/limits")?, &read("proc/self/status")?);
-    let groups = read("proc/self/cgroup").map(|text| groups(root, &text)).unwrap_or_default();
-    let groups = groups.iter().filter_map(Group::left).min();
-    [machine, addresses(), groups].into_iter().flatten().min()
+/// What is left to this process: of memory, and of addresses where these have a limit.
+struct Left {
+    memory: Option<usize>,
+    addresses: Option<usize>,
+}
+
+impl Left {
+    /// By the files below `root`.
+    fn below(root: &Path) -> Left {
+        let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
+        let machine = read("proc/meminfo").and_then(|text| kilobytes(&text, "MemAvailable:"));
+        let addresses =
+            || left_of_addresses(&read("proc/self/limits")?, &read("proc/self/status")?);
+        let groups = read("proc/self/cgroup").map(|text| groups(root, &text)).unwrap_or_default();
+        let groups = groups.iter().filter_map(Group::left).min();
+        Left { memory: machine.into_iter().chain(groups).min(), addresses: addresses() }
+    }
+
+    fn least(&self) -> Option<usize> {
+        self.memory.into_iter().chain(self.addresses).min()
+    }
 }
 
 /// The number of the line that begins with `name`, in units of 1024 bytes.
@@ -135,18 +150,38 @@ fn plainly_free(bytes: usize) -> bool {
 /// # Errors
 /// As [`require_memory`].
 pub(crate) fn require_free(op: &'static str, bytes: usize, remedy: &str) -> Result<()> {
+    require_for_threads(op, bytes, 0, remedy)
+}
+
+/// [`require_free`] for work of some threads, each of which reserves addresses too.
+///
+/// # Errors
+/// As [`require_memory`].
+pub(crate) fn require_for_threads(
+    op: &'static str,
+    bytes: usize,
+    threads: usize,
+    remedy: &str,
+) -> Result<()> {
+    let reserved = bytes.saturating_add(threads.saturating_mul(OF_THREAD));
     // A web page has no clock, and is not told how much is free.
-    if cfg!(target_family = "wasm") || plainly_free(bytes) {
+    if cfg!(target_family = "wasm") || plainly_free(reserved) {
         return Ok(());
     }
-    let free = available_memory();
+    let left = Left::below(Path::new("/"));
     if let Ok(mut last) = LAST.try_lock() {
-        *last = free.map(|free| (Instant::now(), free, std::process::id()));
+        *last = left.least().map(|free| (Instant::now(), free, std::process::id()));
     }
-    match free {
-        Some(free) if bytes > free => {
-            Err(Error::memory(op, megabytes(bytes), format!("{} free", megabytes(free)), remedy))
-        }
+    let refused = |bytes: usize, free: usize, of: &str| {
+        Err(Error::memory(op, megabytes(bytes), format!("{} free{of}", megabytes(free)), remedy))
+    };
+    match left {
+        Left { memory: Some(free), .. } if bytes > free => refused(bytes, free, ""),
+        Left { addresses: Some(free), .. } if reserved > free => refused(
+            reserved,
+            free,
+            if threads > 0 { " of the addresses (`ulimit -v`)" } else { "" },
+        ),
         _ => Ok(()),
     }
 }
@@ -168,7 +203,7 @@ mod tests {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, text).unwrap();
         }
-        let found = available_below(&root);
+        let found = Left::below(&root).least();
         _ = std::fs::remove_dir_all(&root);
         found
     }
@@ -261,5 +296,13 @@ mod tests {
             assert!(error.is_err_and(|e| !e.to_string().contains("0.00 GB")));
         }
         require_memory("test", CHECKED - 1).unwrap();
+    }
+
+    #[test]
+    fn threads_take_addresses_alone() {
+        let left = Left::below(Path::new("/"));
+        let most = usize::MAX / OF_THREAD;
+        let refused = require_for_threads("test", 1, most, "");
+        assert_eq!(refused.is_err(), left.addresses.is_some());
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The number of threads of a pool that is asked for no number.
-fn usual() -> usize {
+pub(crate) fn usual() -> usize {
     let named = std::env::var("RAYON_NUM_THREADS").ok().and_then(|n| n.parse().ok());
     let named = named.filter(|n| *n > 0);
     named.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))

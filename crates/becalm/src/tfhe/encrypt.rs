@@ -6,7 +6,7 @@
 
 use crate::cipher::{Encoding, Glwe, KeyRole, Lwe, Output, SecretKey};
 use crate::math::Modulus;
-use crate::math::buffer::zeroed;
+use crate::math::buffer::{reserved, zeroed};
 use crate::math::memory::require_memory_or;
 use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
 use crate::math::sampling::uniform;
@@ -117,7 +117,8 @@ impl SecretKey {
             noise: role.fresh_noise(&self.params).variance(Modulus::LOG2),
             independent: true,
             seed: Some(seed),
-            data: zeroed("encrypt", words)?,
+            // Each ciphertext takes its pages when it is made, so that work can stop before they are all taken.
+            data: reserved("encrypt", words)?,
         };
         self.encrypt_phases(&phases, seed, &mut batch, progress)?;
         Ok(batch)
@@ -139,13 +140,14 @@ impl SecretKey {
         let mut errors = Zeroizing::new(vec![0i64; phases.len()]);
         fill_noise(&mut noise, role.fresh_noise(&self.params), Modulus::LOG2, &mut errors);
         let messages = phases.chunks_exact(slots).zip(errors.chunks_exact(slots));
-        let rows = batch.data.chunks_exact_mut(dimension + slots);
-        let all = rows.len();
-        for (i, ((at, ct), (phases, errors))) in (first..).zip(rows).zip(messages).enumerate() {
+        let all = messages.len();
+        for (i, (at, (phases, errors))) in (first..).zip(messages).enumerate() {
             if i % TELL == 0 {
                 tell("encrypt", progress, i, all)?;
             }
-            let (mask, bodies) = ct.split_at_mut(dimension);
+            let begin = batch.data.len();
+            batch.data.resize(begin + dimension + slots, 0);
+            let (mask, bodies) = batch.data[begin..].split_at_mut(dimension);
             uniform(&mut MaskStream::new(&seed, Domain::Ciphertext, at), q, mask);
             for (slot, secret) in secrets.chunks_exact(dimension).enumerate() {
                 let message = q.add(phases[slot], q.from_signed(errors[slot]));

@@ -30,7 +30,8 @@ impl Integers {
     ) -> Result<Draft<'a>> {
         Integers::require(ty, digits)?;
         let draft = Lwe::draft(Kind::Integers, digits, seeded, progress)?;
-        Ok(draft.note("type", ty.to_string()))
+        let count = digits.first().map_or(0, |d| d.borrow().len());
+        Ok(draft.note("type", ty.to_string()).of_elements(count))
     }
 
     /// Writes the integers to a file; `seeded` as [`Lwe::save_seeded`].
@@ -54,12 +55,24 @@ impl Integers {
     /// # Errors
     /// As [`Integers::from_bytes`], and [`Error::Interrupted`].
     pub fn from_bytes_with(bytes: &[u8], trust: Trust, progress: Progress) -> Result<Self> {
+        Ok(Integers::array_from_bytes(bytes, trust, progress)?.0)
+    }
+
+    /// [`Integers::from_bytes_with`], with the shape as [`Lwe::array_from_bytes`].
+    ///
+    /// # Errors
+    /// As [`Integers::from_bytes_with`].
+    pub fn array_from_bytes(
+        bytes: &[u8],
+        trust: Trust,
+        progress: Progress,
+    ) -> Result<(Self, Vec<usize>)> {
         require_limit(bytes.len() as u64, trust.limit)?;
         let file = Reader::open(bytes, Kind::Integers)?;
-        let ty = claims(file.header(), trust)?;
+        let (ty, shape) = claims(file.header(), trust)?;
         let refused = |e: Error| bad(&e.detail().wanted, &e.detail().got);
         let digits = Lwe::read_parts(&file, trust, ty.digits(), progress)?;
-        Integers::of_parts(ty, digits).map_err(refused)
+        Ok((Integers::of_parts(ty, digits).map_err(refused)?, shape))
     }
 
     /// Reads integers from a file.
@@ -75,19 +88,33 @@ impl Integers {
     /// # Errors
     /// As [`Integers::load`], and [`Error::Interrupted`].
     pub fn load_with(path: impl AsRef<Path>, trust: Trust, progress: Progress) -> Result<Self> {
+        Ok(Integers::load_array(path, trust, progress)?.0)
+    }
+
+    /// [`Integers::load_with`], with the shape as [`Lwe::array_from_bytes`].
+    ///
+    /// # Errors
+    /// As [`Integers::load_with`].
+    pub fn load_array(
+        path: impl AsRef<Path>,
+        trust: Trust,
+        progress: Progress,
+    ) -> Result<(Self, Vec<usize>)> {
         let check = |header: &Header| claims(header, trust).map(drop);
         let bytes = read_file_with(path.as_ref(), trust.limit, check, progress)?;
-        Integers::from_bytes_with(&bytes, trust, progress)
+        Integers::array_from_bytes(&bytes, trust, progress)
     }
 }
 
-/// The type that a header names, in the one spelling that it has; all else is as for a batch.
-fn claims(header: &Header, trust: Trust) -> Result<Type> {
+/// The type that a header names, in the one spelling that it has, and the shape; all else is as for a batch.
+fn claims(header: &Header, trust: Trust) -> Result<(Type, Vec<usize>)> {
     header.require(Kind::Integers)?;
     Lwe::claims(header, trust)?;
     let name = header.entry("type")?;
     match name.parse::<Type>() {
-        Ok(ty) if ty.to_string() == name => Ok(ty),
+        Ok(ty) if ty.to_string() == name => {
+            Ok((ty, header.shape(Lwe::rows(header) / ty.digits())?))
+        }
         _ => Err(bad("a type of integers", format!("{name:.16}"))),
     }
 }

@@ -210,7 +210,7 @@ impl Integers {
         let all = secret.encrypt_as_with(&digits, encoding, 4, progress)?;
         // Each digit gets a batch of its own.
         require_memory("encrypt", size_of_val(&all.data[..]))?;
-        Integers::from_batch(ty, &all)
+        Integers::from_batch_with(ty, &all, progress)
     }
 
     /// Clear integers in the form of encrypted ones, for `key` of a parameter set: anyone can read them.
@@ -309,6 +309,10 @@ impl Integers {
     /// # Errors
     /// As [`Integers::new`]; a batch whose length is not a multiple of the digits.
     pub fn from_batch(ty: Type, batch: &Lwe) -> Result<Self> {
+        Integers::from_batch_with(ty, batch, UNWATCHED)
+    }
+
+    fn from_batch_with(ty: Type, batch: &Lwe, progress: Progress) -> Result<Self> {
         let n = ty.checked()?.digits();
         if !batch.len().is_multiple_of(n) || batch.range().1 > 3 {
             return Err(Error::bad_input(
@@ -319,7 +323,7 @@ impl Integers {
             ));
         }
         let lanes = batch.len() / n;
-        let digit = |i: usize| batch.slice(i * lanes..(i + 1) * lanes);
+        let digit = |i: usize| batch.slice_with(i * lanes..(i + 1) * lanes, progress);
         Integers::of_parts(ty, (0..n).map(digit).collect::<Result<_>>()?)
     }
 

@@ -95,8 +95,22 @@ impl Lwe {
     /// # Errors
     /// As [`Lwe::from_bytes`], and [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn from_bytes_with(bytes: &[u8], trust: Trust, progress: Progress) -> Result<Self> {
+        Ok(Lwe::array_from_bytes(bytes, trust, progress)?.0)
+    }
+
+    /// [`Lwe::from_bytes_with`], with the shape that [`Draft::shaped`] gave the file; else one axis.
+    ///
+    /// # Errors
+    /// As [`Lwe::from_bytes_with`].
+    pub fn array_from_bytes(
+        bytes: &[u8],
+        trust: Trust,
+        progress: Progress,
+    ) -> Result<(Self, Vec<usize>)> {
         require_limit(bytes.len() as u64, trust.limit)?;
-        Lwe::read(&Reader::open(bytes, Kind::Lwe)?, trust, progress)
+        let file = Reader::open(bytes, Kind::Lwe)?;
+        let shape = file.header().shape(Lwe::rows(file.header()))?;
+        Ok((Lwe::read(&file, trust, progress)?, shape))
     }
 
     /// Reads a batch from a file.
@@ -112,12 +126,30 @@ impl Lwe {
     /// # Errors
     /// As [`Lwe::load`], and [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn load_with(path: impl AsRef<Path>, trust: Trust, progress: Progress) -> Result<Self> {
+        Ok(Lwe::load_array(path, trust, progress)?.0)
+    }
+
+    /// [`Lwe::load_with`], with the shape as [`Lwe::array_from_bytes`].
+    ///
+    /// # Errors
+    /// As [`Lwe::load_with`].
+    pub fn load_array(
+        path: impl AsRef<Path>,
+        trust: Trust,
+        progress: Progress,
+    ) -> Result<(Self, Vec<usize>)> {
         let check = |header: &Header| {
             header.require(Kind::Lwe)?;
+            header.shape(Lwe::rows(header))?;
             Lwe::claims(header, trust).map(drop)
         };
         let bytes = disk::read_file_with(path.as_ref(), trust.limit, check, progress)?;
-        Lwe::from_bytes_with(&bytes, trust, progress)
+        Lwe::array_from_bytes(&bytes, trust, progress)
+    }
+
+    /// The ciphertexts of a file, by its header.
+    pub(crate) fn rows(header: &Header) -> usize {
+        header.rows("words").max(header.rows("bodies")) as usize
     }
 
     /// The batch of a file whose header was checked.
@@ -237,6 +269,7 @@ impl Lwe {
             .note("range", format!("[{lo},{hi}]"))
             .note("noise", noise_text(all.noise));
         let rows = parts.iter().map(|part| part.borrow().len()).sum::<usize>();
+        let draft = draft.of_elements(rows);
         let (width, slots) = (all.width(), all.slots());
         if !seeded {
             let words = parts.iter().map(|part| &part.borrow().data[..]).collect();

@@ -16,6 +16,10 @@ use std::sync::Arc;
 pub(super) const MAX_HEADER: u64 = 1 << 16;
 /// Texts and files of other formats begin with bytes that would be a greater length than any file has.
 const NO_LENGTH: u64 = 1 << 40;
+/// Axes of an array, at most.
+const MAX_AXES: usize = 32;
+/// Elements of an array at most, without its empty axes: other software counts them.
+const MAX_ELEMENTS: usize = 1 << 30;
 /// Bytes that hold the length of the header.
 pub(super) const LENGTH: usize = 8;
 /// The first bytes of evaluation keys of CKKS, which are files of another form.
@@ -335,6 +339,17 @@ impl Header {
         }
     }
 
+    /// The shape of an array of `count` elements: one axis unless the file says otherwise.
+    pub(crate) fn shape(&self, count: usize) -> Result<Vec<usize>> {
+        let Some(text) = self.metadata.get("shape") else { return Ok(vec![count]) };
+        let shape: Vec<usize> = serde_json::from_str(text)
+            .map_err(|_| bad("a shape such as [2,3]", format!("{text:.32}")))?;
+        match shape_text(&shape, count) {
+            Some(spelled) if spelled == *text && shape.len() != 1 => Ok(shape),
+            _ => Err(bad(format!("{} of {count} elements", shape_words()), format!("{text:.32}"))),
+        }
+    }
+
     /// The checksum that the file claims.
     pub(super) fn checksum(&self) -> Result<&str> {
         self.entry("checksum")
@@ -366,6 +381,20 @@ pub(super) fn stored_range(encoding: Encoding, (lo, hi): (i64, i64)) -> (i64, i6
         }
         _ => (0, parts - 1),
     }
+}
+
+/// The text of the shape of an array of `count` elements, if it is one.
+pub(super) fn shape_text(shape: &[usize], count: usize) -> Option<String> {
+    let times = |all: usize, axis: &usize| all.checked_mul(*axis);
+    let filled = shape.iter().filter(|axis| **axis > 0).try_fold(1, times);
+    let fits = shape.len() <= MAX_AXES && filled.is_some_and(|n| n <= MAX_ELEMENTS);
+    let texts: Vec<String> = shape.iter().map(usize::to_string).collect();
+    (fits && shape.iter().product::<usize>() == count).then(|| format!("[{}]", texts.join(",")))
+}
+
+/// What a shape must be, in words.
+pub(super) fn shape_words() -> String {
+    format!("at most {MAX_AXES} axes")
 }
 
 /// The text of a key id.

@@ -10,6 +10,8 @@ use std::fmt;
 
 /// Bytes of memory that one byte of a file or text may take, at most. Tests measure this for every format.
 const EXPANSION: u64 = 64;
+/// Bytes of memory that reading may take beside, however short the text is.
+const BASE: usize = 4 << 20;
 /// The number that any file may announce, however short it is.
 const FREE: usize = 1 << 14;
 
@@ -49,6 +51,11 @@ impl Limits {
     pub(crate) fn length(self) -> u64 {
         self.memory / EXPANSION
     }
+}
+
+/// Bytes of memory that reading a text of `bytes` may take.
+pub(crate) fn readable(bytes: usize) -> usize {
+    bytes.saturating_mul(EXPANSION as usize).saturating_add(BASE)
 }
 
 /// The number of things that a text of `bytes` may announce.

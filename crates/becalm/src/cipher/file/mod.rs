@@ -24,7 +24,7 @@ pub(crate) use header::{Dtype, Header};
 pub(crate) use inspect::kind_of_head;
 pub use inspect::{Description, TensorShape, inspect, kind_of};
 pub use limits::Limits;
-pub(crate) use limits::{payable, require_limit};
+pub(crate) use limits::{payable, readable, require_limit};
 pub use place::{Files, Output, Part, replace, replace_all};
 pub(crate) use read::Reader;
 pub(crate) use write::Data;
@@ -186,6 +186,7 @@ impl Kind {
     /// Metadata that such a file may have too: files of before had none of it.
     fn optional(self) -> &'static [&'static str] {
         match self {
+            Kind::Lwe | Kind::Integers => &["shape"],
             Kind::Rlwe => &["bound", "count", "integer_bits", "parties", "values", "worst"],
             Kind::CkksPublicKey => &["parties"],
             Kind::CkksKeyShare => &["made"],

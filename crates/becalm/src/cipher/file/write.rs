@@ -1,6 +1,6 @@
 //! Writing a file: metadata and tensors, hashed in one pass and written in a second.
 
-use super::header::{Dtype, Header, Tensor, byte_length};
+use super::header::{Dtype, Header, Tensor, byte_length, shape_text, shape_words};
 use super::place::{self, Output, Part};
 use super::secret::require_no_other;
 use super::{Kind, VERSION, disk, hex};
@@ -70,6 +70,8 @@ fn each_word(words: &[u64], take: &mut impl FnMut(&[u8]) -> Result<()>) -> Resul
 pub struct Draft<'a> {
     header: Header,
     tensors: BTreeMap<&'static str, Data<'a>>,
+    /// Elements of the array that it holds.
+    elements: usize,
 }
 
 impl<'a> Draft<'a> {
@@ -95,11 +97,33 @@ impl<'a> Draft<'a> {
         let draft = Draft {
             header: Header { metadata: BTreeMap::new(), tensors: BTreeMap::new() },
             tensors: BTreeMap::new(),
+            elements: 0,
         };
         draft
             .note("format", kind.name())
             .note("version", VERSION.to_string())
             .note("params", params)
+    }
+
+    /// The file as one of an array of this number of elements, on one axis.
+    pub(crate) fn of_elements(self, elements: usize) -> Self {
+        Draft { elements, ..self }
+    }
+
+    /// The file of ciphertexts or integers as one of an array of this shape. A file without it has one axis.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] for a shape of another number of elements, or of too many axes.
+    pub fn shaped(self, shape: &[usize]) -> Result<Self> {
+        match shape_text(shape, self.elements) {
+            Some(_) if shape.len() == 1 => Ok(self),
+            Some(text) => Ok(self.note("shape", text)),
+            None => {
+                let wanted = format!("{} of {} elements", shape_words(), self.elements);
+                let remedy = "reshape the array before it is saved";
+                Err(Error::bad_input("save", wanted, format!("{shape:?}"), remedy))
+            }
+        }
     }
 
     /// Adds an entry to the metadata.

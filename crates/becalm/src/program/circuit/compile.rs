@@ -1,12 +1,14 @@
 //! From a covered circuit to a program: a lookup is a linear combination and a bootstrap, and no more is kept than outputs need.
 
-use super::abc::{Budget, Rewriting};
+use super::abc::{self, Budget, Rewriting};
 use super::portfolio::{Goal, best};
 use super::rotations::{Lookup, Source};
 use super::weights::Room;
-use super::{Circuit, Port, Wire};
+use super::{Circuit, Port, ROOM, Wire};
 use crate::cipher::Encoding;
 use crate::math::Modulus;
+use crate::math::memory::require_for_threads;
+use crate::math::threads;
 use crate::params::TfheParams;
 use crate::program::{Program, Reg};
 use crate::progress::tell;
@@ -20,6 +22,14 @@ const LEAST_NORM: i64 = 5;
 
 /// Bytes of memory that compiling takes for each gate, without ABC: measured for gates of near ones, on eight threads.
 const NEEDED: u64 = 20 << 10;
+/// Bytes more for each gate and thread with ABC, measured with two and eight threads: threads cover circuits of ABC's side by side.
+const OF_ABC: u64 = 5 << 10;
+/// Threads that this makes a difference for, at most.
+const MOST: usize = 24;
+/// Gates of a circuit that ABC gets, at most.
+const REWRITTEN: usize = 1 << 16;
+/// Bytes that compiling takes for any circuit.
+const BASE: u64 = 16 << 20;
 /// Compiling may take so many times the memory that reading may.
 const TIMES: u64 = 4;
 
@@ -42,7 +52,7 @@ impl Circuit {
     /// # Errors
     /// [`Error::Unsupported`] for a set of fewer than four values; [`Error::BadInput`] for a [`Goal::Within`] that is not
     /// reached, with the number that is, and for a circuit from a file that has too many gates for the memory that it was read
-    /// with; [`Error::TooNoisy`] if a bootstrap would fail more often than the set claims.
+    /// with; [`Error::Memory`] for one that may take more than is free; [`Error::TooNoisy`] if a bootstrap would fail more often than the set claims.
     pub fn compile(&self, params: &Arc<TfheParams>, goal: Goal) -> Result<Compiled> {
         self.compile_with(params, goal, UNWATCHED)
     }
@@ -85,20 +95,30 @@ impl Circuit {
         }
     }
 
-    /// Refuses a circuit of a file whose compilation may take more memory than its reader allows.
+    /// Refuses a circuit whose compilation may take more memory than is free, and one of a file that may take more than its reader
+    /// allows.
     fn require_memory(&self) -> Result<()> {
         let (and, xor) = self.gates();
+        let gates = and + xor;
         match self.memory.map(|limit| (limit, limit.saturating_mul(TIMES) / NEEDED)) {
-            Some((limit, most)) if (and + xor) as u64 > most => Err(Error::bad_input(
-                "circuit",
-                format!(
-                    "at most {most} gates of {NEEDED} bytes each: {TIMES} times the limit of {limit}"
-                ),
-                format!("{} gates", and + xor),
-                "split it, or raise the limit if you trust the file (`Limits::memory`, `limit=` in Python, `--limit`)",
-            )),
-            _ => Ok(()),
+            Some((limit, most)) if gates as u64 > most => {
+                return Err(Error::bad_input(
+                    "circuit",
+                    format!(
+                        "at most {most} gates of {NEEDED} bytes each: {TIMES} times the limit of {limit}"
+                    ),
+                    format!("{gates} gates"),
+                    "split it, or raise the limit if you trust the file (`Limits::memory`, `limit=` in Python, `--limit`)",
+                ));
+            }
+            _ => {}
         }
+        let threads = threads::usual();
+        let foreign = gates <= REWRITTEN && abc::unused().tool.is_some();
+        let each = NEEDED + if foreign { OF_ABC * threads.min(MOST) as u64 } else { 0 };
+        let bytes = (gates as u64).saturating_mul(each).saturating_add(BASE) as usize;
+        // One thread more: the one that began the work may only watch it.
+        require_for_threads("circuit", bytes, threads + 1, ROOM)
     }
 
     /// A cover within a room; the walk has the last word on the noise.

@@ -26,7 +26,8 @@ pub use compile::Compiled;
 pub use portfolio::Goal;
 pub use verilog::use_python;
 
-use crate::cipher::file::Limits;
+use crate::cipher::file::{Limits, readable};
+use crate::math::memory::require_free;
 use crate::progress::tell;
 use crate::{Error, Progress, Result, UNWATCHED};
 use std::collections::HashMap;
@@ -193,8 +194,9 @@ impl Circuit {
     /// memory for each byte of the text, and 4 MiB.
     ///
     /// # Errors
-    /// [`Error::BadInput`] with the line and the expected form.
+    /// [`Error::BadInput`] with the line and the expected form; [`Error::Memory`] where so much is not free.
     pub fn parse(text: &str) -> Result<Self> {
+        require_free("circuit", readable(text.len()), ROOM)?;
         let keys = [".model", ".inputs", ".names"];
         let blif = text.lines().any(|l| keys.iter().any(|k| l.trim_start().starts_with(k)));
         if blif { blif::parse(text) } else { bristol::parse(text) }
@@ -297,6 +299,8 @@ impl Circuit {
     }
 }
 
+/// The remedy where memory does not do.
+const ROOM: &str = "split the circuit, or free memory";
 /// The remedy for a text that is not a circuit.
 const FORMATS: &str =
     "give a combinational circuit in Bristol Fashion, BLIF or Verilog (a file *.v or *.sv)";

@@ -71,6 +71,7 @@ const DEFINED: &str = "give it a value in every case, as by a default or by a wo
 const MEMORYLESS: (&str, &str) =
     ("a module without memory", "take registers out, and give every output a value in every case");
 const ACCEPTED: &str = "Verilog that Yosys, which reads it, accepts";
+const WITHOUT_GATES: &str = "use bits and integers: ports and variables of the types string, real and event become no gates";
 const SELF_CONTAINED: &str = "give one synthesisable module, and all that it contains, in one file";
 
 /// Reads a combinational module in Verilog or SystemVerilog: `top`, or the one that no other contains. `path` names it in errors.
@@ -102,7 +103,7 @@ pub(super) fn parse(
     // Whole: the end of a list does not say of what it is.
     let listed = |name: &str| operands::listed(&folder, name, limits);
     let read = listed("read.txt")?;
-    let top = modules::top(&read, path)?;
+    let top = modules::top(&read, &tokens, path)?;
     let ports = Ports::new(&listed("ports.txt")?, modules::ports(&tokens, top), path)?;
     drivers::check((&listed("drivers.txt")?, &listed("check.txt")?), &tokens, path)?;
     operands::check(&folder, limits, path)?;
@@ -123,8 +124,11 @@ pub(super) fn parse(
         let remedy = "declare what it computes as `output`";
         return Err(refused("an output", "a module without one", path, remedy));
     }
-    let circuit = Circuit::parse(&blif).map_err(|e| {
-        refused("a module that becomes gates", e.detail().got.clone(), path, SELF_CONTAINED)
+    let circuit = Circuit::parse(&blif).map_err(|e| match e {
+        Error::BadInput(detail) => {
+            refused("a module that becomes gates", detail.got, path, SELF_CONTAINED)
+        }
+        other => other,
     })?;
     Ok(ports.ordered(circuit))
 }
@@ -278,6 +282,11 @@ fn why(
     let Some(line) = said.lines().chain(read.lines()).rev().find(|l| l.contains("ERROR")) else {
         return missing(format!("`{binary}`, which gave no circuit and says `{last}`"));
     };
+    // Its rest is a place in the source of slang's front end.
+    if line.contains("Internal frontend error") {
+        let got = "something that slang, which reads it, cannot turn into gates";
+        return refused(ACCEPTED, got, path, WITHOUT_GATES);
+    }
     let real = |line| located(line, "Warning:").filter(|(_, message)| message.contains("'real'"));
     if let Some((number, message)) = all().filter_map(real).next_back() {
         let remedy = "use integers there, because a circuit has no real numbers";

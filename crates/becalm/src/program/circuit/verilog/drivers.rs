@@ -1,7 +1,7 @@
 //! Errors of some warnings of Yosys: signals that nothing drives, that two sources drive, and that depend on themselves.
 
-use super::super::looped;
-use super::source::{Token, at_line};
+use super::super::{looped, quoted};
+use super::source::{Token, refused_with};
 use super::{MEMORYLESS, memory, refused};
 use crate::{Error, Result};
 use std::path::Path;
@@ -31,7 +31,11 @@ pub(super) fn check((first, then): (&str, &str), tokens: &[Token], path: &Path) 
         let wanted = format!("{wanted}{line} of {}", path.display());
         return Err(Error::bad_input("circuit", wanted, looped(&cycle.names), remedy));
     }
-    if let Some(line) = then.lines().find(|l| l.contains("is used but has no driver")) {
+    let open = |l: &&str| l.contains("is used but has no driver");
+    if let Some(line) = then.lines().find(open) {
+        // Simplification joins a signal with an output that repeats it, and drops what nothing reads.
+        let early = |l: &&str| first.contains(l);
+        let line = Some(line).filter(early).or_else(|| first.lines().find(open)).unwrap_or(line);
         let remedy = "assign every bit of every signal that is read, and of every output";
         return Err(named("a source for every signal", "", line, tokens, path, remedy));
     }
@@ -48,10 +52,11 @@ fn named(
     remedy: &str,
 ) -> Error {
     let name = signal(warning);
-    let got = name.as_ref().map_or("an expression".into(), |name| [what, name].concat());
+    let got = name.as_ref().map_or("an expression".into(), |name| quoted(name));
+    let got = format!("{what}{got}");
     match name.and_then(|name| line_of(&name, tokens)) {
-        Some(line) => at_line(wanted, line, path, &got, remedy),
-        None => refused(wanted, format!("`{got}`"), path, remedy),
+        Some(line) => refused_with(line, wanted, got, path, remedy),
+        None => refused(wanted, got, path, remedy),
     }
 }
 
@@ -134,8 +139,14 @@ mod tests {
         assert!(!error.contains("Warning"), "{error}");
         let conflict = "Warning: multiple conflicting drivers for m.";
         let error = check(&format!("{conflict}\\u.y [0]:\n    port Y[0] of cell $1 ($not)\n"), "");
-        assert!(error.contains("in line 3 of mine.v, got `two for u.y[0]`;"), "{error}");
+        assert!(error.contains("in line 3 of mine.v, got two for `u.y[0]`;"), "{error}");
         let error = check(&format!("{conflict}$1y:\n"), "");
-        assert!(error.contains("in mine.v, got `an expression`;"), "{error}");
+        assert!(error.contains("in mine.v, got two for an expression;"), "{error}");
+        // The output `y` repeats a wire, which nothing drives. Nobody reads `u`.
+        let open = |name: &str| format!("Warning: Wire m.\\{name} is used but has no driver.\n");
+        let error = check(&open("w"), &open("y"));
+        assert!(error.contains("got `w`;"), "{error}");
+        let error = check(&(open("u") + &open("y")), &open("y"));
+        assert!(error.contains("got `y`;"), "{error}");
     }
 }

@@ -5,6 +5,9 @@ use super::source::Token;
 use crate::{Error, Result};
 use std::path::Path;
 
+const CHOOSE: &str =
+    "choose one: `--top NAME` of the command, `top=` in Python, `Circuit::load_with` in Rust";
+
 /// The module that a user has named, if there is one.
 ///
 /// # Errors
@@ -15,7 +18,7 @@ pub(super) fn named<'a>(
     path: &Path,
 ) -> Result<Option<&'a str>> {
     let Some(name) = name else { return Ok(None) };
-    let all: Vec<&str> = (0..tokens.len()).filter_map(|i| declared(tokens, i)).collect();
+    let all = all(tokens);
     // The name becomes a part of a script: no other letters may come there.
     let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.chars().all(letter) && all.contains(&name) {
@@ -31,19 +34,29 @@ pub(super) fn named<'a>(
 ///
 /// # Errors
 /// [`Error::BadInput`] for a text without a module that no other contains, and for a text with several.
-pub(super) fn top<'a>(said: &'a str, path: &Path) -> Result<&'a str> {
+pub(super) fn top<'a>(said: &'a str, tokens: &[Token], path: &Path) -> Result<&'a str> {
     let mut lines = said.lines().skip_while(|line| !line.starts_with("Top level design units:"));
     lines.next();
     let names: Vec<&str> = lines.map_while(|line| line.strip_prefix("    ")).collect();
     match names[..] {
         [name] => Ok(name),
         [] => {
-            let remedy = "write the circuit as `module NAME(input …, output …); … endmodule`";
             let wanted = "a module that no other module contains";
-            Err(refused(wanted, "a file without one", path, remedy))
+            let (got, remedy) = match &all(tokens)[..] {
+                [] => (
+                    "a file without one".into(),
+                    "write the circuit as `module NAME(input …, output …); … endmodule`",
+                ),
+                // As one that contains itself.
+                all => (
+                    format!("modules that others or they themselves contain: {}", all.join(", ")),
+                    CHOOSE,
+                ),
+            };
+            Err(refused(wanted, got, path, remedy))
         }
         _ => {
-            let remedy = "choose one: `--top NAME` of the command, `top=` in Python, `Circuit::load_with` in Rust";
+            let remedy = CHOOSE;
             let (several, all) = (names.len(), names.join(", "));
             let got = format!("{several} that no other module contains: {all}");
             Err(refused("one top module", got, path, remedy))
@@ -83,6 +96,11 @@ pub(super) fn ports<'a>(tokens: &[Token<'a>], module: &str) -> Vec<&'a str> {
     found
 }
 
+/// The names of all modules of a text.
+fn all<'a>(tokens: &[Token<'a>]) -> Vec<&'a str> {
+    (0..tokens.len()).filter_map(|i| declared(tokens, i)).collect()
+}
+
 /// The name of the module that a token begins.
 fn declared<'a>(tokens: &[Token<'a>], begin: usize) -> Option<&'a str> {
     let text = |i: usize| tokens.get(i).map(|token: &Token<'a>| token.text);
@@ -100,12 +118,17 @@ mod tests {
     fn several_tops_are_refused_with_their_names() {
         let path = Path::new("mine.v");
         let units = "1. Executing SLANG frontend.\nTop level design units:\n";
-        assert_eq!(top(&format!("{units}    m\n\nBuild succeeded\n    n\n"), path), Ok("m"));
-        let said = top(&format!("{units}    a\n    b\n\n"), path).unwrap_err().to_string();
+        let one = format!("{units}    m\n\nBuild succeeded\n    n\n");
+        assert_eq!(top(&one, &[], path), Ok("m"));
+        let said = top(&format!("{units}    a\n    b\n\n"), &[], path).unwrap_err().to_string();
         assert!(said.contains("2 that no other module contains: a, b"), "{said}");
         assert!(said.contains("mine.v") && said.contains("--top NAME"), "{said}");
-        let said = top("Warning: no top-level modules found", path).unwrap_err().to_string();
+        let none = |text| top("Warning: no top", &tokens(text), path).unwrap_err().to_string();
+        let said = none("wire x;");
         assert!(said.contains("in mine.v, got a file without one"), "{said}");
+        let said = none("module tree(input x); tree t(x); endmodule");
+        assert!(said.contains("themselves contain: tree; choose one: `--top NAME`"), "{said}");
+        assert!(said.contains("`top=` in Python") && !said.contains("module NAME"), "{said}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Yosys takes `x` and `z` for whatever suits it, so that a circuit with them would compute something that the text does not
 //! say. In the labels of `casez` and `casex` they are patterns, and stay.
 
+use super::super::quoted;
 use crate::{Error, Result};
 use std::path::Path;
 
@@ -50,9 +51,19 @@ pub(super) fn check<'a>(text: &'a str, path: &Path) -> Result<Vec<Token<'a>>> {
 
 /// A refusal of a piece of text in a line.
 pub(super) fn at_line(wanted: &str, line: usize, path: &Path, got: &str, remedy: &str) -> Error {
+    refused_with(line, wanted, quoted(got), path, remedy)
+}
+
+/// [`at_line`] with its own words for the input.
+pub(super) fn refused_with(
+    line: usize,
+    wanted: &str,
+    got: String,
+    path: &Path,
+    remedy: &str,
+) -> Error {
     let wanted = format!("{wanted} in line {line} of {}", path.display());
-    let got: String = got.chars().take(60).collect();
-    Error::bad_input("circuit", wanted, format!("`{got}`"), remedy)
+    Error::bad_input("circuit", wanted, got, remedy)
 }
 
 /// Which `case` statements are open.
