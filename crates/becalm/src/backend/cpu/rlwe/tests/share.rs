@@ -238,7 +238,7 @@ fn too_many_bits_are_refused_on_public_facts() {
         assert_eq!(share(bits, 100), Some("bad_input"), "{bits}");
     }
     let said = context.decrypt_to_share(&x, &secret, 1e308, 100).unwrap_err().to_string();
-    assert!(said.starts_with("decrypt_to_share: ") && said.contains("1e308 bits"), "{said}");
+    assert!(said.contains(": decrypt_to_share: ") && said.contains("1e308 bits"), "{said}");
     assert_eq!(share(2.0, 0), Some("bad_input"));
     assert_eq!(kind(context.bits_to_share(&x, 0)), Some("bad_input"));
     let other = context.secret_key().unwrap();
