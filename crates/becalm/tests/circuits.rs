@@ -377,3 +377,44 @@ fn deep_chains_compile_soon() {
     println!("a chain of 1000 gates: {short:.2} s, of 4000: {long:.2} s");
     assert!(long < 1.0 + 24.0 * short, "{short} {long}");
 }
+
+/// A function as BLIF: a table for each output bit, with a row for each input where it is 1.
+fn rows(inputs: usize, outputs: usize, function: impl Fn(usize) -> usize) -> String {
+    let list = |letter, count| (0..count).map(|i| format!(" {letter}[{i}]")).collect::<String>();
+    let (ins, outs) = (list('x', inputs), list('y', outputs));
+    let mut text = format!(".model m\n.inputs{ins}\n.outputs{outs}\n");
+    for k in 0..outputs {
+        text += &format!(".names{ins} y[{k}]\n");
+        for place in (0..1 << inputs).filter(|place| function(*place) >> k & 1 == 1) {
+            let bits: String =
+                (0..inputs).map(|i| if place >> i & 1 == 1 { '1' } else { '0' }).collect();
+            text += &format!("{bits} 1\n");
+        }
+    }
+    text + ".end\n"
+}
+
+/// Tables of many rows are not their rows: as few gates as a good decision diagram has, and as few bootstraps as tables of four
+/// inputs that other tools map them to.
+#[test]
+fn wide_tables_are_factored() {
+    let decimal = |v: usize| v / 10 << 4 | v % 10;
+    let majority = |v: usize| usize::from(v.count_ones() > 4);
+    // Inputs, outputs, the function, and the most gates and bootstraps.
+    type Case = (usize, usize, fn(usize) -> usize, usize, usize);
+    let cases: [Case; 3] =
+        [(8, 4, usize::isqrt, 120, 23), (7, 8, decimal, 160, 39), (9, 1, majority, 60, 8)];
+    let params = Arc::new(TfheParams::named("tfhe_2_2").unwrap().clone());
+    for (inputs, outputs, function, gates, bootstraps) in cases {
+        let circuit = Circuit::parse(&rows(inputs, outputs, function)).unwrap();
+        let (and, xor) = circuit.gates();
+        assert!(and + xor <= gates, "{} gates of at most {gates}", and + xor);
+        let compiled = circuit.compile(&params, Goal::Bootstraps).unwrap();
+        let cost = compiled.program.cost();
+        println!("{inputs} inputs: {} gates, {} bootstraps", and + xor, cost.bootstraps);
+        assert!(cost.bootstraps <= bootstraps, "{} of at most {bootstraps}", cost.bootstraps);
+        for place in 0..1usize << inputs {
+            assert_eq!(run(&compiled, &[place as u128]), [function(place) as u128], "{place}");
+        }
+    }
+}

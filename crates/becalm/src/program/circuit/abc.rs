@@ -17,14 +17,14 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Seconds of processor time that one compilation may spend in ABC: a share for each script and for each proof.
-const BUDGET: u64 = 120;
+const BUDGET: u64 = 160;
 /// Processor seconds of a script.
 const SCRIPT: u64 = 10;
 /// Processor seconds of a proof.
 const PROOF: u64 = 15;
 /// Proofs of one compilation. A cover whose circuit has none is left out.
 const PROOFS: usize = 2;
-const _: () = assert!(SCRIPTS.len() as u64 * SCRIPT + PROOFS as u64 * PROOF <= BUDGET);
+const _: () = assert!((SCRIPTS.len() + MAPPINGS) as u64 * SCRIPT + PROOFS as u64 * PROOF <= BUDGET);
 /// How long the clock may run for one compilation. Processor time decides before this, unless ABC waits for something.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Gates of a circuit that ABC gets at all: it would restructure more of them, but seldom prove the result in time.
@@ -69,6 +69,15 @@ const SCRIPTS: [(&str, Growth); 9] = [
         Growth::Careful,
     ),
 ];
+
+/// How many of them map: these start from the rows of the file's tables too.
+const MAPPINGS: usize = 4;
+/// Bytes of such rows. More take ABC longer than it has.
+const ROWS: usize = 1 << 20;
+
+fn maps(script: &str) -> bool {
+    script.contains("if -K")
+}
 
 /// The scripts that a circuit of so many gates and levels is worth. Counts decide, not a clock: a result must not depend on how
 /// busy the machine is.
@@ -173,9 +182,10 @@ pub(super) fn unused() -> Rewriting {
     Rewriting { tool: command(), wrong: 0, remark: None }
 }
 
-/// The circuit as ABC rewrites it, and a remark for the user.
+/// The circuit as ABC rewrites it, also from the rows of its file's tables, and a remark for the user.
 pub(super) fn rewritten(
     circuit: &Circuit,
+    rows: Option<&str>,
     budget: &Budget,
     progress: Progress,
 ) -> (Vec<(Circuit, Tables)>, Rewriting) {
@@ -184,7 +194,14 @@ pub(super) fn rewritten(
     let scripts = affordable(and + xor, levels);
     let found = match &rewriting.tool {
         Some(tool) if and + xor > 0 => {
-            scripted(circuit, tool, &scripts, budget, progress).unwrap_or_default()
+            let (gates, rows) = (circuit.blif(), rows.filter(|rows| rows.len() <= ROWS));
+            let own = scripts.iter().map(|script| (&*gates, *script));
+            let mapped = |rows| {
+                let some = scripts.iter().filter(|script| maps(script));
+                some.map(move |script| (rows, *script))
+            };
+            let jobs: Vec<_> = own.chain(rows.into_iter().flat_map(mapped)).collect();
+            scripted(circuit, tool, jobs, budget, progress).unwrap_or_default()
         }
         _ => vec![],
     };
@@ -208,12 +225,11 @@ pub(super) fn rewritten(
 fn scripted(
     circuit: &Circuit,
     tool: &str,
-    scripts: &[&str],
+    jobs: Vec<(&str, &str)>,
     budget: &Budget,
     progress: Progress,
 ) -> Result<Vec<(Circuit, Tables)>> {
-    let text = circuit.blif();
-    let made = scripts.into_par_iter().map(|script| {
+    let made = jobs.into_par_iter().map(|(text, script)| {
         let folder = Folder::new()?;
         folder.write("in.blif", text.as_bytes())?;
         let script = script.replace("RESYN", RESYN);
@@ -316,6 +332,7 @@ mod tests {
         assert!(affordable(300_000, 300_000).is_empty());
         // The result of a script must be proved, which takes long for so many gates.
         assert!(affordable(180_000, 20).is_empty());
+        assert_eq!(SCRIPTS.iter().filter(|s| maps(s.0)).count(), MAPPINGS);
         // Nothing changes for the circuits that ABC is good at: AES, and a product of 64 bits.
         assert_eq!(affordable(2_000, 300).len(), SCRIPTS.len());
         assert_eq!(affordable(36_000, 350).len(), 3);

@@ -2,13 +2,19 @@
 //! such as `a[3]` make port `a` with bit 3; the least bit that is named comes first, and none may be missing after it. Other
 //! names are ports of one bit. Source: Berkeley Logic Interchange Format, 1992.
 
-use super::weights::MAX_INPUTS;
+use super::covers::{self, Cover, Function, WORK};
 use super::{Circuit, FORMATS, Port, Wire, looped, other, quoted, refused, refused_with};
 use crate::{Error, Result};
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
-/// Operands of a table that become a chain of gates. More become a tree.
-const CHAIN: usize = 64;
+/// Tables of one order of inputs.
+const TOGETHER: usize = 32;
+/// Fewest inputs whose order is searched: a function of fewer is one lookup.
+const ORDERED: usize = 4;
+/// Inputs that a table may have less than those whose order it takes.
+const FEWER: usize = 4;
 
 const FLATTEN: &str = "make one model of it first: \
     `yosys -p 'read_blif FILE; hierarchy -auto-top; flatten; write_blif FLAT'`";
@@ -37,10 +43,41 @@ impl Model<'_> {
     fn is_empty(&self) -> bool {
         self.inputs.is_empty() && self.outputs.is_empty() && self.tables.is_empty()
     }
+
+    /// The tables as they are written, with the names that ABC gets, if one has several rows of more than two inputs: ABC
+    /// factors such rows in its own way.
+    fn rows(&self, wires: &Wires) -> Option<String> {
+        let mut tables: Vec<_> =
+            self.tables.iter().filter(|(name, _)| wires.contains_key(*name)).collect();
+        tables.iter().find(|(_, t)| t.inputs.len() > 2 && t.products.len() > 1)?;
+        tables.sort_unstable_by_key(|(_, t)| t.line);
+        let (inputs, outputs) = (bits(&self.inputs, wires).1, bits(&self.outputs, wires).1);
+        let mut names: HashMap<&str, String> = HashMap::new();
+        names.extend(tables.iter().map(|(name, t)| (**name, format!("t{}", t.line))));
+        names.extend(inputs.iter().enumerate().map(|(i, b)| (b.name.0, format!("i{i}"))));
+        let list = |letter, count| (0..count).map(|i| format!(" {letter}{i}")).collect::<String>();
+        let (ins, outs) = (list('i', inputs.len()), list('o', outputs.len()));
+        let mut text = format!(".model m\n.inputs{ins}\n.outputs{outs}\n");
+        for (name, table) in tables {
+            let read = if table.products.is_empty() { &[][..] } else { &table.inputs };
+            let read: String = read.iter().map(|name| names[name].clone() + " ").collect();
+            text += &format!(".names {read}{}\n", names[name]);
+            let value = if table.ones { "1" } else { "0" };
+            let space = if table.inputs.is_empty() { "" } else { " " };
+            table.products.iter().for_each(|p| text += &format!("{p}{space}{value}\n"));
+        }
+        for (i, bit) in outputs.iter().enumerate() {
+            text += &format!(".names {} o{i}\n1 1\n", names[bit.name.0]);
+        }
+        Some(text + ".end\n")
+    }
 }
 
 pub(super) fn parse(text: &str) -> Result<Circuit> {
-    Ok(parse_mapped(text)?.0)
+    let model = read(text)?;
+    let (mut circuit, wires) = built(&model, text)?;
+    circuit.rows = model.rows(&wires).map(Into::into);
+    Ok(circuit)
 }
 
 /// The node of each table, and those that it reads, in the order of the nodes: the structure that hashing gates loses.
@@ -49,6 +86,21 @@ pub(super) type Tables = Vec<(usize, Vec<usize>)>;
 /// [`parse`], and which tables there were.
 pub(super) fn parse_mapped(text: &str) -> Result<(Circuit, Tables)> {
     let model = read(text)?;
+    let (circuit, wires) = built(&model, text)?;
+    let node = |name: &&str| wires.get(name).map(|w: &Wire| w.node());
+    let table = |(name, table): (&&str, &Table)| {
+        Some((node(name)?, table.inputs.iter().map(node).collect::<Option<_>>()?))
+    };
+    let mut tables: Tables = model.tables.iter().filter_map(table).collect();
+    tables.sort_unstable();
+    tables.dedup_by_key(|t| t.0);
+    Ok((circuit, tables))
+}
+
+/// The wire of each name that is an input or that an output needs.
+type Wires<'a> = HashMap<&'a str, Wire>;
+
+fn built<'a>(model: &Model<'a>, text: &str) -> Result<(Circuit, Wires<'a>)> {
     let mut circuit = Circuit::empty();
     let mut wires = HashMap::new();
     for (name, line) in &model.inputs {
@@ -57,12 +109,18 @@ pub(super) fn parse_mapped(text: &str) -> Result<(Circuit, Tables)> {
             return Err(refused(table.unwrap_or(*line), "one source for each name", name));
         }
     }
+    let mut work = WORK;
+    let orders = orders(model, &mut work);
+    let mut gates = |circuit: &mut Circuit, wires: &Wires<'a>, name: &str| {
+        let order = orders.get(name).map(|order| &order[..]);
+        model.tables[name].wire(circuit, wires, order, &mut work)
+    };
     let mut seen = HashSet::new();
     for output in &model.outputs {
         if !seen.insert(output.0) {
             return Err(refused(output.1, "each output once", output.0));
         }
-        build(&mut circuit, &model, &mut wires, *output)?;
+        build(&mut circuit, model, &mut wires, *output, &mut gates)?;
     }
     if seen.is_empty() {
         let line = text.lines().count().max(1);
@@ -75,14 +133,7 @@ pub(super) fn parse_mapped(text: &str) -> Result<(Circuit, Tables)> {
     }
     circuit.inputs = ports(&model.inputs, &wires)?;
     circuit.outputs = ports(&model.outputs, &wires)?;
-    let node = |name: &&str| wires.get(name).map(|w: &Wire| w.node());
-    let table = |(name, table): (&&str, &Table)| {
-        Some((node(name)?, table.inputs.iter().map(node).collect::<Option<_>>()?))
-    };
-    let mut tables: Tables = model.tables.iter().filter_map(table).collect();
-    tables.sort_unstable();
-    tables.dedup_by_key(|t| t.0);
-    Ok((circuit, tables))
+    Ok((circuit, wires))
 }
 
 fn read(text: &str) -> Result<Model<'_>> {
@@ -187,36 +238,83 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    fn wire(&self, circuit: &mut Circuit, wires: &HashMap<&str, Wire>) -> Wire {
+    /// Its rows as products of variables, which its inputs are in this order.
+    fn cover(&self, order: &[&str]) -> Cover {
+        let mut place: HashMap<&str, usize> = HashMap::new();
+        place.extend(order.iter().enumerate().map(|(i, name)| (*name, i)));
+        let places: Vec<usize> = self.inputs.iter().map(|name| place[name]).collect();
+        let literal = |(bit, at): (char, &usize)| (bit != '-').then_some((*at, bit == '0'));
+        let product = |p: &&str| p.chars().zip(&places).filter_map(literal).collect();
+        let products = self.products.iter().map(product).collect();
+        Cover { inputs: order.len(), products, ones: self.ones }
+    }
+
+    /// Its inputs, each once.
+    fn names(&self) -> Vec<&'a str> {
+        let mut seen = HashSet::new();
+        self.inputs.iter().copied().filter(|name| seen.insert(*name)).collect()
+    }
+
+    fn wire(
+        &self,
+        circuit: &mut Circuit,
+        wires: &Wires,
+        order: Option<&[&'a str]>,
+        work: &mut usize,
+    ) -> Wire {
         if let (Some(equal), [a, b]) = (exclusive(&self.products), &self.inputs[..]) {
             // The one function of two inputs that products hide.
             let xor = circuit.xor(wires[a], wires[b]);
             return if equal == self.ones { xor.not() } else { xor };
         }
-        let literal = |(bit, name): (char, &&str)| match bit {
-            '1' => Some(wires[name]),
-            '0' => Some(wires[name].not()),
-            _ => None,
-        };
-        let mut products = vec![];
-        for product in &self.products {
-            let literals = product.chars().zip(&self.inputs).filter_map(literal).collect();
-            products.push(joined(literals, Wire::ONE, |a, b| circuit.and(a, b)));
+        let mut names = self.names();
+        if let Some(order) = order {
+            names.sort_by_key(|name| order.iter().position(|n| n == name));
         }
-        let any = joined(products, Wire::ZERO, |a, b| circuit.or(a, b));
-        if self.ones { any } else { any.not() }
+        let inputs: Vec<Wire> = names.iter().map(|name| wires[name]).collect();
+        self.cover(&names).build(circuit, &inputs, work)
     }
 }
 
-/// The AND or OR of wires, of which `none` is that of none: one after another if they are few, else as a tree, whose levels are
-/// what later steps take time in. Its chains are as long as one lookup is wide.
-fn joined(mut wires: Vec<Wire>, none: Wire, mut gate: impl FnMut(Wire, Wire) -> Wire) -> Wire {
-    while wires.len() > CHAIN {
-        let chains = wires.chunks(MAX_INPUTS);
-        let chain = |c: &[Wire]| c[1..].iter().fold(c[0], |all, wire| gate(all, *wire));
-        wires = chains.map(chain).collect();
+/// Tables of the same inputs, or of some of them: parts of their functions are one where the inputs have one order.
+struct Group<'a> {
+    inputs: Vec<&'a str>,
+    tables: Vec<&'a str>,
+}
+
+/// The order of the inputs of tables of many rows, for each table. `work` is what may be spent on the search, and is.
+fn orders<'a>(model: &Model<'a>, work: &mut usize) -> HashMap<&'a str, Rc<[&'a str]>> {
+    let dense = |t: &Table| t.inputs.len() >= ORDERED && t.cover(&t.names()).is_dense();
+    let mut tables: Vec<_> = model.tables.iter().filter(|(_, t)| dense(t)).collect();
+    // The widest first, which others join.
+    tables.sort_unstable_by_key(|(_, t)| (Reverse(t.inputs.len()), t.line));
+    let mut groups: Vec<Group> = vec![];
+    // The last groups of each input.
+    let mut of: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (name, table) in tables {
+        let names = table.names();
+        let fits = |g: &Group| {
+            g.tables.len() < TOGETHER
+                && g.inputs.len() <= names.len() + FEWER
+                && names.iter().all(|n| g.inputs.contains(n))
+        };
+        let known = of.get(names[0]).into_iter().flatten().rev().take(FEWER);
+        if let Some(at) = known.copied().find(|at| fits(&groups[*at])) {
+            groups[at].tables.push(name);
+            continue;
+        }
+        names.iter().for_each(|n| of.entry(n).or_default().push(groups.len()));
+        groups.push(Group { inputs: names, tables: vec![name] });
     }
-    wires.into_iter().fold(none, gate)
+    let mut orders = HashMap::new();
+    for group in groups {
+        let function = |name: &&str| model.tables[name].cover(&group.inputs).function();
+        let mut functions: Vec<Function> = group.tables.iter().map(function).collect();
+        let order = covers::ordered(&mut functions, work);
+        let order: Rc<[&str]> = order.into_iter().map(|i| group.inputs[i]).collect();
+        orders.extend(group.tables.into_iter().map(|name| (name, order.clone())));
+    }
+    orders
 }
 
 /// Whether two products of two inputs are an exclusive or (false) or an equality (true).
@@ -234,8 +332,9 @@ fn exclusive(products: &[&str]) -> Option<bool> {
 fn build<'a>(
     circuit: &mut Circuit,
     model: &Model<'a>,
-    wires: &mut HashMap<&'a str, Wire>,
+    wires: &mut Wires<'a>,
     (name, line): Name<'a>,
+    gates: &mut impl FnMut(&mut Circuit, &Wires<'a>, &'a str) -> Wire,
 ) -> Result<()> {
     // A name, whether its inputs are built, and the line that asks for it.
     let mut todo = vec![(name, false, line)];
@@ -250,7 +349,8 @@ fn build<'a>(
             return Err(refused_with(line, wanted, "neither", remedy));
         };
         if ready {
-            wires.insert(name, table.wire(circuit, wires));
+            let wire = gates(circuit, wires, name);
+            wires.insert(name, wire);
             continue;
         }
         if !open.insert(name) {
@@ -278,7 +378,13 @@ struct Bit<'a> {
 }
 
 /// Names grouped into ports, in the order of their first bit.
-fn ports(names: &[Name], wires: &HashMap<&str, Wire>) -> Result<Vec<Port>> {
+fn ports(names: &[Name], wires: &Wires) -> Result<Vec<Port>> {
+    let (bases, bits) = bits(names, wires);
+    bits.chunk_by(|a, b| a.port == b.port).map(|bits| port(bases[bits[0].port], bits)).collect()
+}
+
+/// The names of the ports, and their bits, port by port.
+fn bits<'a>(names: &[Name<'a>], wires: &Wires) -> (Vec<&'a str>, Vec<Bit<'a>>) {
     let mut places: HashMap<&str, usize> = HashMap::new();
     let mut bases: Vec<&str> = vec![];
     let mut bits: Vec<Bit> = Vec::with_capacity(names.len());
@@ -291,7 +397,7 @@ fn ports(names: &[Name], wires: &HashMap<&str, Wire>) -> Result<Vec<Port>> {
         bits.push(Bit { port, index, wire: wires[name.0], name: *name });
     }
     bits.sort_by_key(|b| (b.port, b.index));
-    bits.chunk_by(|a, b| a.port == b.port).map(|bits| port(bases[bits[0].port], bits)).collect()
+    (bases, bits)
 }
 
 /// `a[3]` as `a` and 3. The places of Verilog may be below 0. One that is too large for a place leaves a hole before it.

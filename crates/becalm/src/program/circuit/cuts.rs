@@ -18,7 +18,7 @@ const HEAVY: i64 = 64;
 const CONE: usize = 400;
 
 /// Where variable i is 1.
-const VARIABLES: [u64; MAX_INPUTS] = [
+pub(super) const VARIABLES: [u64; MAX_INPUTS] = [
     0xAAAA_AAAA_AAAA_AAAA,
     0xCCCC_CCCC_CCCC_CCCC,
     0xF0F0_F0F0_F0F0_F0F0,
@@ -239,7 +239,7 @@ pub(super) fn masked(function: u64, inputs: usize) -> u64 {
 }
 
 /// The function with two variables swapped, i < j.
-fn swapped(f: u64, i: usize, j: usize) -> u64 {
+pub(super) fn swapped(f: u64, i: usize, j: usize) -> u64 {
     let by = (1 << j) - (1 << i);
     let moved = ((f >> by) ^ f) & VARIABLES[i] & !VARIABLES[j];
     f ^ moved ^ (moved << by)

@@ -13,6 +13,7 @@ mod columns;
 mod compile;
 mod counters;
 mod cover;
+mod covers;
 mod cuts;
 mod nets;
 mod portfolio;
@@ -32,6 +33,7 @@ use crate::progress::tell;
 use crate::{Error, Progress, Result, UNWATCHED};
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A wire: a node, and whether it is negated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -138,6 +140,8 @@ pub struct Circuit {
     sums: Vec<Sum>,
     inputs: Vec<Port>,
     outputs: Vec<Port>,
+    /// The tables of its file as BLIF, inputs `i0`, `i1`, … and outputs `o0`, `o1`, …, where their rows are not gates.
+    rows: Option<Arc<str>>,
     /// Bytes of memory that compiling may take, for a circuit from a file.
     memory: Option<u64>,
 }

@@ -44,17 +44,17 @@ const PLAIN: Effort = Effort { kept: 32, covers: 8, rounds: 3, exact: false };
 /// How many of the circuits are covered with care for each goal.
 const FINALISTS: usize = 2;
 /// Nodes of a circuit whose finalists are covered as the circuit that came is, too.
-const SMALL: usize = 400;
+const PLAIN_TOO: usize = 400;
 /// Nodes of a circuit whose chains are not taken apart twice, and which is covered with care as it came alone.
 const LARGE: usize = 3000;
 /// Gates of a large circuit for each that its counters leave or rotation that they take, from which on nothing else is tried.
 const ABSORBED: usize = 64;
 /// Input bits of a circuit that is compared at all of their values.
-const ALL: usize = 14;
+const COUNTED: usize = 14;
 /// Words of 64 evaluations for one of more.
 const WORDS: usize = 256;
 /// Gates that a restructured circuit may have beside four times those of the circuit.
-const SOME: usize = 200;
+const BESIDE: usize = 200;
 
 /// A circuit of the same function.
 pub(super) struct Candidate {
@@ -102,7 +102,7 @@ impl Circuit {
             found.push(own(self.restructured(Chains::Duplicate)));
         }
         found.push(own(self.restructured(Chains::Balance)));
-        let (made, mut rewriting) = abc::rewritten(&clean, budget, progress);
+        let (made, mut rewriting) = abc::rewritten(&clean, self.rows.as_deref(), budget, progress);
         found.push(own(clean));
         for (circuit, tables) in made {
             let balanced = circuit.restructured(Chains::Balance);
@@ -110,7 +110,7 @@ impl Circuit {
             found.push(Candidate { circuit, tables, foreign: true });
         }
         // A wrong rewriting must not be computed. There can be many trees beside the nodes that they stand for.
-        let small = |c: &Circuit| c.nodes.len() < 4 * self.nodes.len() + SOME;
+        let small = |c: &Circuit| c.nodes.len() < 4 * self.nodes.len() + BESIDE;
         let compared =
             found.into_par_iter().map(|c| (small(&c.circuit), self.agrees(&c.circuit), c));
         let mut all = vec![own(self.clone())];
@@ -127,7 +127,7 @@ impl Circuit {
     /// Whether another circuit gives the same, for all inputs if they are few, for random ones otherwise.
     fn agrees(&self, other: &Circuit) -> bool {
         let bits: usize = self.inputs.iter().map(|p| p.width()).sum();
-        let words = if bits <= ALL { 1 << bits.saturating_sub(6) } else { WORDS };
+        let words = if bits <= COUNTED { 1 << bits.saturating_sub(6) } else { WORDS };
         let mut state = 0x9E37_79B9_7F4A_7C15u64;
         let mut random = || {
             state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
@@ -139,7 +139,7 @@ impl Circuit {
                 0..6 => (0..64u64).fold(0, |w, lane| w | (lane >> bit & 1) << lane),
                 _ => ((word >> (bit - 6) & 1) as u64).wrapping_neg(),
             };
-            let given = |bit| if bits <= ALL { counted(bit) } else { random() };
+            let given = |bit| if bits <= COUNTED { counted(bit) } else { random() };
             let inputs: Vec<u64> = (0..bits).map(given).collect();
             matches!((self.evaluate(&inputs), other.evaluate(&inputs)), (Ok(a), Ok(b)) if a == b)
         })
@@ -226,7 +226,7 @@ fn finalists(candidates: &[Candidate], found: &mut [Covering], goal: Goal) -> Ve
         near(Goal::Depth) || near(goal)
     });
     let efforts = |i: &usize| {
-        let plain = (*i == 0 || size < SMALL).then_some((*i, PLAIN));
+        let plain = (*i == 0 || size < PLAIN_TOO).then_some((*i, PLAIN));
         let careful = (size < LARGE).then_some((*i, CAREFUL));
         [plain, careful].into_iter().flatten()
     };
@@ -269,7 +269,7 @@ pub(super) fn best(
         let Candidate { circuit, foreign, .. } = &candidates[covering.candidate];
         let bits = circuit.inputs.iter().map(|p| p.width()).sum::<usize>();
         let good = !foreign
-            || bits <= ALL
+            || bits <= COUNTED
             || budget.proved(&candidates[0].circuit, circuit, &|_, _| steps.now());
         rewriting.wrong += usize::from(!good);
         good
