@@ -162,7 +162,7 @@ def test_a_bomb_ends_soon_and_takes_little_memory(tmp_path, yosys, name):
         (M % "assign y[6:0] = a;", r"a source for every signal in line 1 of .*, got `y\[7\]`"),
         (
             M % "assign y = a;\nassign y = ~a;",
-            "one source for every signal in line 1 .*two for `y`",
+            "one source for every signal in line 1 .*two for `y",
         ),
         (
             "module m(input a, output y, z);\nwire w;\nassign y = w, z = a;\nendmodule\n",

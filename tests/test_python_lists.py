@@ -66,7 +66,7 @@ def test_every_function_along_an_axis_is_numpys(toy, drawn):
     assert same(toy, np.minimum.accumulate(x, axis=last), np.minimum.accumulate(a, axis=last))
     assert same(toy, np.add.accumulate(x, axis=last), np.add.accumulate(a, axis=last, **summed))
     assert same(toy, np.diff(x, axis=last), np.diff(a, axis=last))
-    ends = {"prepend": 1, "append": np.take(a, [0], axis=last)}
+    ends = {"prepend": a.dtype.type(1), "append": np.take(a, [0], axis=last)}
     assert same(toy, np.diff(x, axis=last, **ends), np.diff(a, axis=last, **ends))
     for keepdims in (False, True):
         more = {"axis": axis, "keepdims": keepdims}
