@@ -288,7 +288,7 @@ def functions(w):
 def keys(w):
     chain, context = _native.CkksChain("ckks_toy_12"), _native.CkksMachine("ckks_toy_12", True, 2)
     secret = _native.CkksSecretKey.generate(context)
-    needs = _native.CkksNeeds([1], 3).union(_native.CkksNeeds([2], 3))
+    needs = _native.CkksNeeds({1: {3}}).union(_native.CkksNeeds({2: {3}}))
     for form in ("ready", "packed", "seeded"):
         made = secret.keys(needs, form=form)
         assert made.bytes_as(form) and chain.packed(needs, form, 1 << 60, "others")

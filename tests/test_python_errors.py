@@ -572,7 +572,7 @@ def test_refusals_are_in_the_words_of_python(toy, tmp_path):
         (lambda: becalm.stack([]), "stack: wanted one array or more, got none"),
         (lambda: becalm.concatenate([]), "concatenate: wanted one array or more, got none"),
         (lambda: x**-1, "an unencrypted integer from 0 as exponent, got -1;"),
-        (lambda: np.diff(x, prepend=0), "a, n, axis as arguments of diff, got prepend=;"),
+        (lambda: np.argsort(x, order="a"), "a, axis, kind as arguments of argsort, got order=;"),
         (lambda: x.save("/"), "wanted the name of a file, got /, which is a folder;"),
         (lambda: x.save(folder), "name a file in it"),
     ):

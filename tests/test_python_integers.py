@@ -220,8 +220,8 @@ def test_integers_travel(words, tmp_path, stranger):
         fresh.save(path, seeded=seeded)
         sizes.append(path.stat().st_size)
         back = becalm.load(path, allow_insecure=True)
-        assert back.type == becalm.int_(9) and back.shape == (4,)
-        assert back.decrypt(secret).tolist() == [-256, 255, 0, -1]
+        assert back.type == becalm.int_(9) and back.shape == (2, 2)
+        assert back.decrypt(secret).tolist() == [[-256, 255], [0, -1]]
         with pytest.raises(becalm.BadFile, match="at most"):
             becalm.load(path, allow_insecure=True, limit=sizes[0] // 2)
     # 20 digits of some 500 words each, against a word each and a header.

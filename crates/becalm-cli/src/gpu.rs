@@ -255,6 +255,11 @@ fn last(report: &mut Report) -> &mut Set {
     &mut report.sets[last]
 }
 
+/// The powers of two below the largest batch, and it.
+fn batches(largest: usize) -> impl Iterator<Item = usize> {
+    (0..).map(|log| 1 << log).take_while(move |b| *b < largest).chain([largest])
+}
+
 fn of_set(
     backend: &dyn Backend,
     params: &TfheParams,
@@ -302,8 +307,7 @@ fn of_set(
     drop(evaluator);
     let mut session = backend.runs::<Tfhe>()?.open(setup)?;
     for case in &cases {
-        let powers = (0..).map(|log| 1 << log).take_while(|b| *b < largest);
-        for batch in powers.chain([largest]) {
+        for batch in batches(largest) {
             if plan.is_over() {
                 let from = format!("{}, {} of {batch}, and what follows", params.name, case.name);
                 report.unfinished.get_or_insert_with(|| format!("{from}: {OVER}"));

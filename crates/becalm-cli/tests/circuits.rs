@@ -88,11 +88,22 @@ fn memory_that_ends_is_an_error() {
     }
 }
 
-/// A table of many rows over 16 inputs whose function is its first input.
+/// A circuit of 16 inputs whose function is its first input, and which no form of its tables tells: a product of sums, and the same
+/// product as a table of its 128 terms.
 fn hidden() -> String {
     let inputs: String = (0..16).map(|i| format!(" x{i}")).collect();
-    let rows: String = (0..128).map(|row| format!("1{row:07b}-------- 1\n")).collect();
-    format!(".model m\n.inputs{inputs}\n.outputs y\n.names{inputs} y\n{rows}.end\n")
+    let sum = |i: usize| format!(".names x{} x{} s{i}\n1- 1\n-1 1\n", 2 * i + 1, 2 * i + 2);
+    let sums: String = (0..7).map(sum).collect();
+    let term = |row: usize| -> String {
+        (0..7).map(|i| if row >> i & 1 == 1 { "1-" } else { "-1" }).collect::<String>() + " 1\n"
+    };
+    let (terms, pairs): (String, String) =
+        ((0..128).map(term).collect(), (1..15).map(|i| format!(" x{i}")).collect());
+    let product = ".names s0 s1 s2 s3 s4 s5 s6 a\n1111111 1\n";
+    let output = ".names x0 a b y\n10- 1\n1-1 1\n.end\n";
+    format!(
+        ".model m\n.inputs{inputs}\n.outputs y\n{sums}{product}.names{pairs} b\n{terms}{output}"
+    )
 }
 
 /// A compilation asks ABC for few proofs, however many of its circuits would be better than its own.
@@ -131,7 +142,7 @@ fn a_large_table_is_compiled_without_abc() {
         let bits: String = (0..60).map(|i| if state >> i & 1 == 1 { '1' } else { '0' }).collect();
         format!("{bits} 1\n")
     };
-    let rows: String = (0..1500).map(&mut row).collect();
+    let rows: String = (0..2000).map(&mut row).collect();
     let text = format!(".inputs{inputs}\n.outputs y\n.names{inputs} y\n{rows}.end\n");
     folder.write("table.blif", &text);
     let out = folder.run_with_fake("circuit cost table.blif");

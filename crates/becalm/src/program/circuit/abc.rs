@@ -6,7 +6,7 @@
 //! `abc`, and the one that the Python package `pyosys` brings. Source: Brayton, Mishchenko 2010 ("ABC: an academic
 //! industrial-strength verification tool").
 
-use super::blif::Tables;
+use super::blif::{Form, Tables};
 use super::verilog::{Folder, ended, limited, pythons};
 use super::{Circuit, Node, Port, Wire, blif};
 use crate::cipher::file::Limits;
@@ -236,9 +236,9 @@ fn scripted(
         let all = format!("{NAMES}; read_blif in.blif; strash; {script}; write_blif out.blif");
         let done = budget.run(tool, &all, SCRIPT, &folder, progress);
         let said = done.and_then(|_| std::fs::read_to_string(folder.path("out.blif")).ok());
-        Ok(said.and_then(|text| circuit.like(&text)))
+        Ok(said.map_or_else(Vec::new, |text| circuit.read_back(&text)))
     });
-    let made: Vec<Option<(Circuit, Tables)>> = made.collect::<Result<_>>()?;
+    let made: Vec<Vec<(Circuit, Tables)>> = made.collect::<Result<_>>()?;
     Ok(made.into_iter().flatten().collect())
 }
 
@@ -280,9 +280,17 @@ impl Circuit {
         text + ".end\n"
     }
 
-    /// A circuit of ABC's with the ports of this one.
-    fn like(&self, text: &str) -> Option<(Circuit, Tables)> {
-        let (mut other, tables) = blif::parse_mapped(text).ok()?;
+    /// A circuit of ABC's with the ports of this one: its tables in the smallest form, and in the rows of ABC, which have other
+    /// covers, if these are other gates.
+    fn read_back(&self, text: &str) -> Vec<(Circuit, Tables)> {
+        let forms = [Form::Smallest, Form::Written].into_iter();
+        let mut found: Vec<_> = forms.filter_map(|form| self.like(text, form)).collect();
+        found.dedup_by(|a, b| a.0.nodes == b.0.nodes);
+        found
+    }
+
+    fn like(&self, text: &str, form: Form) -> Option<(Circuit, Tables)> {
+        let (mut other, tables) = blif::parse_mapped(text, form).ok()?;
         let named = |from: &[Port], to: &[Port], letter: char| {
             let mut left = from.iter().enumerate();
             let mut wire = |_: &Wire| {

@@ -75,7 +75,7 @@ impl Model<'_> {
 
 pub(super) fn parse(text: &str) -> Result<Circuit> {
     let model = read(text)?;
-    let (mut circuit, wires) = built(&model, text)?;
+    let (mut circuit, wires) = built(&model, text, Form::Smallest)?;
     circuit.rows = model.rows(&wires).map(Into::into);
     Ok(circuit)
 }
@@ -83,10 +83,19 @@ pub(super) fn parse(text: &str) -> Result<Circuit> {
 /// The node of each table, and those that it reads, in the order of the nodes: the structure that hashing gates loses.
 pub(super) type Tables = Vec<(usize, Vec<usize>)>;
 
+/// What tables become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// The gates of their rows.
+    Written,
+    /// The fewest gates.
+    Smallest,
+}
+
 /// [`parse`], and which tables there were.
-pub(super) fn parse_mapped(text: &str) -> Result<(Circuit, Tables)> {
+pub(super) fn parse_mapped(text: &str, form: Form) -> Result<(Circuit, Tables)> {
     let model = read(text)?;
-    let (circuit, wires) = built(&model, text)?;
+    let (circuit, wires) = built(&model, text, form)?;
     let node = |name: &&str| wires.get(name).map(|w: &Wire| w.node());
     let table = |(name, table): (&&str, &Table)| {
         Some((node(name)?, table.inputs.iter().map(node).collect::<Option<_>>()?))
@@ -100,7 +109,7 @@ pub(super) fn parse_mapped(text: &str) -> Result<(Circuit, Tables)> {
 /// The wire of each name that is an input or that an output needs.
 type Wires<'a> = HashMap<&'a str, Wire>;
 
-fn built<'a>(model: &Model<'a>, text: &str) -> Result<(Circuit, Wires<'a>)> {
+fn built<'a>(model: &Model<'a>, text: &str, form: Form) -> Result<(Circuit, Wires<'a>)> {
     let mut circuit = Circuit::empty();
     let mut wires = HashMap::new();
     for (name, line) in &model.inputs {
@@ -110,8 +119,14 @@ fn built<'a>(model: &Model<'a>, text: &str) -> Result<(Circuit, Wires<'a>)> {
         }
     }
     let mut work = WORK;
-    let orders = orders(model, &mut work);
+    let orders = match form {
+        Form::Written => HashMap::new(),
+        Form::Smallest => orders(model, &mut work),
+    };
     let mut gates = |circuit: &mut Circuit, wires: &Wires<'a>, name: &str| {
+        if form == Form::Written {
+            return model.tables[name].written(circuit, wires);
+        }
         let order = orders.get(name).map(|order| &order[..]);
         model.tables[name].wire(circuit, wires, order, &mut work)
     };
@@ -255,6 +270,23 @@ impl<'a> Table<'a> {
         self.inputs.iter().copied().filter(|name| seen.insert(*name)).collect()
     }
 
+    /// The one function of two inputs that products hide.
+    fn exclusive(&self, circuit: &mut Circuit, wires: &Wires) -> Option<Wire> {
+        let (equal, [a, b]) = (exclusive(&self.products)?, &self.inputs[..]) else { return None };
+        let xor = circuit.xor(wires[a], wires[b]);
+        Some(if equal == self.ones { xor.not() } else { xor })
+    }
+
+    /// The gates of its rows.
+    fn written(&self, circuit: &mut Circuit, wires: &Wires) -> Wire {
+        if let Some(wire) = self.exclusive(circuit, wires) {
+            return wire;
+        }
+        let names = self.names();
+        let inputs: Vec<Wire> = names.iter().map(|name| wires[name]).collect();
+        self.cover(&names).written(circuit, &inputs)
+    }
+
     fn wire(
         &self,
         circuit: &mut Circuit,
@@ -262,10 +294,8 @@ impl<'a> Table<'a> {
         order: Option<&[&'a str]>,
         work: &mut usize,
     ) -> Wire {
-        if let (Some(equal), [a, b]) = (exclusive(&self.products), &self.inputs[..]) {
-            // The one function of two inputs that products hide.
-            let xor = circuit.xor(wires[a], wires[b]);
-            return if equal == self.ones { xor.not() } else { xor };
+        if let Some(wire) = self.exclusive(circuit, wires) {
+            return wire;
         }
         let mut names = self.names();
         if let Some(order) = order {

@@ -215,6 +215,13 @@ impl Cover {
         if self.ones { all } else { all.not() }
     }
 
+    /// The gates of its rows.
+    pub fn written(&self, circuit: &mut Circuit, wires: &[Wire]) -> Wire {
+        let products = self.products.iter().map(|p| all(circuit, p, wires)).collect();
+        let any = joined(products, Wire::ZERO, |a, b| circuit.or(a, b));
+        if self.ones { any } else { any.not() }
+    }
+
     /// The table as gates, in the form that has the fewest. `work` is what may be spent on other forms than its rows, and is.
     pub fn build(&self, circuit: &mut Circuit, wires: &[Wire], work: &mut usize) -> Wire {
         let mut best = (usize::MAX, Form::Rows);
@@ -239,10 +246,7 @@ impl Cover {
     ) -> Option<Wire> {
         let signed = |wire: Wire| if self.ones { wire } else { wire.not() };
         match form {
-            Form::Rows => {
-                let products = self.products.iter().map(|p| all(circuit, p, wires)).collect();
-                Some(signed(joined(products, Wire::ZERO, |a, b| circuit.or(a, b))))
-            }
+            Form::Rows => Some(self.written(circuit, wires)),
             Form::Factored if self.inputs <= u64::BITS as usize => {
                 factored(circuit, self.products.clone(), wires, work).map(signed)
             }
