@@ -398,7 +398,7 @@ fn rows(inputs: usize, outputs: usize, function: impl Fn(usize) -> usize) -> Str
 /// inputs that other tools map them to.
 #[test]
 fn wide_tables_are_factored() {
-    let decimal = |v: usize| v / 10 << 4 | v % 10;
+    let decimal = |v: usize| ((v / 10) << 4) | (v % 10);
     let majority = |v: usize| usize::from(v.count_ones() > 4);
     // Inputs, outputs, the function, and the most gates and bootstraps.
     type Case = (usize, usize, fn(usize) -> usize, usize, usize);
