@@ -27,7 +27,7 @@ pub fn print(text: &str) -> Result<()> {
     printed(writeln!(std::io::stdout(), "{text}"))
 }
 
-/// Writes what standard output still holds, as [`print`] does.
+/// Writes what standard output still holds, as [`print()`] does.
 pub fn flush() -> Result<()> {
     printed(std::io::stdout().flush())
 }

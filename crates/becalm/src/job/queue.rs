@@ -86,8 +86,8 @@ impl Queue {
     /// The next chunk for a worker whose results are of a class of arithmetic.
     ///
     /// # Errors
-    /// [`Error::BadInput`] for a worker with a name, lease or patience that cannot be, and for one that returned wrong results;
-    /// [`Error::Io`] for errors of the operating system.
+    /// `BadInput` for a worker with a name, lease or patience that cannot be, and for one that returned wrong results;
+    /// `Io` for errors of the operating system.
     pub fn next(&mut self, worker: &Worker, class: &str) -> Result<Next> {
         worker.check()?;
         self.job.require_honest(&worker.name)?;
@@ -112,7 +112,7 @@ impl Queue {
     /// Whether every chunk has results and checks.
     ///
     /// # Errors
-    /// [`Error::Io`] for a folder that cannot be read.
+    /// `Io` for a folder that cannot be read.
     pub fn is_complete(&mut self) -> Result<bool> {
         self.refill()?;
         Ok(self.pending.is_empty() && self.job.checks()?.complete(&self.job))
@@ -121,7 +121,7 @@ impl Queue {
     /// Notes that a chunk failed on its worker, which is not given it again.
     ///
     /// # Errors
-    /// [`Error::Io`] for errors of the operating system.
+    /// `Io` for errors of the operating system.
     pub fn fail(&mut self, loan: Loan, error: &str) -> Result<()> {
         let chunk = loan.chunk;
         let name = format!("faults/{}-{}", super::folder::chunk_name(chunk), disk::nonce()?);

@@ -15,7 +15,7 @@ impl SlotKey {
     /// The file in memory.
     ///
     /// # Errors
-    /// [`Error::WrongParams`] for a set that could not be read again.
+    /// `WrongParams` for a set that could not be read again.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         self.draft()?.to_bytes()
     }
@@ -23,7 +23,7 @@ impl SlotKey {
     /// Writes the key to a file: bodies and a seed.
     ///
     /// # Errors
-    /// [`Error::Io`]; then there is no new file and an old one is as it was.
+    /// `Io`; then there is no new file and an old one is as it was.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.draft()?.save(path.as_ref(), false)
     }
@@ -32,7 +32,7 @@ impl SlotKey {
     /// with its secret key.
     ///
     /// # Errors
-    /// [`Error::WrongParams`] for a set that could not be read again.
+    /// `WrongParams` for a set that could not be read again.
     pub fn part(&self, path: impl AsRef<Path>) -> Result<Part<'_>> {
         Ok(self.draft()?.part(path.as_ref(), false))
     }
@@ -40,7 +40,7 @@ impl SlotKey {
     /// A key from a file in memory.
     ///
     /// # Errors
-    /// [`Error::BadFile`], [`Error::WrongParams`] or [`Error::Insecure`] for anything but a key that [`SlotKey::save`]
+    /// `BadFile`, `WrongParams` or `Insecure` for anything but a key that [`SlotKey::save`]
     /// wrote.
     pub fn from_bytes(bytes: &[u8], trust: Trust) -> Result<Self> {
         let file = Reader::open(bytes, Kind::SlotKey)?;
@@ -58,7 +58,7 @@ impl SlotKey {
     /// Reads a key from a file.
     ///
     /// # Errors
-    /// As [`SlotKey::from_bytes`], and [`Error::Io`].
+    /// As [`SlotKey::from_bytes`], and `Io`.
     pub fn load(path: impl AsRef<Path>, trust: Trust) -> Result<Self> {
         let check = |header: &Header| claims(header, trust).map(drop);
         let bytes = disk::read_file(path.as_ref(), u64::MAX, check)?;
