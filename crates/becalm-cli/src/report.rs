@@ -32,7 +32,7 @@ pub fn flush() -> Result<()> {
     printed(std::io::stdout().flush())
 }
 
-/// What printing to standard output has come to: a reader that has gone away is not an error.
+/// The result of printing to standard output: a reader that has gone away is not an error.
 ///
 /// # Errors
 /// That it could not be written.

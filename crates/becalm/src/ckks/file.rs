@@ -462,7 +462,7 @@ impl Chain {
     }
 }
 
-/// What stands in the place of a residue that is not below its prime.
+/// Reading puts this in the place of a residue that is not below its prime.
 pub(super) const UNREDUCED: &str = "a residue that is not reduced";
 
 /// The name in the row of a set.

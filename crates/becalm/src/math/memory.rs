@@ -25,7 +25,7 @@ pub fn available_memory() -> Option<usize> {
     Left::below(Path::new("/")).least()
 }
 
-/// What is left to this process: of memory, and of addresses where these have a limit.
+/// Bytes that are left to this process: of memory, and of addresses where these have a limit.
 struct Left {
     memory: Option<usize>,
     addresses: Option<usize>,

@@ -1,4 +1,4 @@
-//! What a session has on its device: the keys, and the program that is loaded.
+//! The state of a session on its device: the keys, and the program that is loaded.
 
 use super::keys::DeviceKeys;
 use super::layout::{Places, Step};

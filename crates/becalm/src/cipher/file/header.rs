@@ -287,7 +287,7 @@ impl Header {
         }
     }
 
-    /// What a key between slots does.
+    /// The work of a key between slots: packing, or a map.
     pub(super) fn slot_kind(&self) -> Result<SlotKeyKind> {
         let text = self.entry("slots")?;
         let sums = |text: &str| {
@@ -392,7 +392,7 @@ pub(super) fn shape_text(shape: &[usize], count: usize) -> Option<String> {
     (fits && shape.iter().product::<usize>() == count).then(|| format!("[{}]", texts.join(",")))
 }
 
-/// What a shape must be, in words.
+/// The words of a message for the shapes that are accepted.
 pub(super) fn shape_words() -> String {
     format!("at most {MAX_AXES} axes")
 }

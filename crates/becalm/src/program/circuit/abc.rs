@@ -6,7 +6,7 @@
 //! `abc`, and the one that the Python package `pyosys` brings. Source: Brayton, Mishchenko 2010 ("ABC: an academic
 //! industrial-strength verification tool").
 
-use super::blif::{Form, Tables};
+use super::blif::{Build, Tables};
 use super::verilog::{Folder, ended, limited, pythons};
 use super::{Circuit, Node, Port, Wire, blif};
 use crate::cipher::file::Limits;
@@ -28,7 +28,7 @@ const _: () = assert!((SCRIPTS.len() + MAPPINGS) as u64 * SCRIPT + PROOFS as u64
 /// How long the clock may run for one compilation. Processor time decides before this, unless ABC waits for something.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Gates of a circuit that ABC gets at all: it would restructure more of them, but seldom prove the result in time.
-const PROVABLE: usize = 1 << 16;
+pub(super) const PROVABLE: usize = 1 << 16;
 /// Gates of a circuit for which only the quick scripts are run.
 const LARGE: usize = 12_000;
 /// Gates times levels for which careful scripts are run: `dch` and `mfs2` take time in that product, seconds for this one.
@@ -283,14 +283,14 @@ impl Circuit {
     /// A circuit of ABC's with the ports of this one: its tables in the smallest form, and in the rows of ABC, which have other
     /// covers, if these are other gates.
     fn read_back(&self, text: &str) -> Vec<(Circuit, Tables)> {
-        let forms = [Form::Smallest, Form::Written].into_iter();
-        let mut found: Vec<_> = forms.filter_map(|form| self.like(text, form)).collect();
+        let builds = [Build::Smallest, Build::Written].into_iter();
+        let mut found: Vec<_> = builds.filter_map(|build| self.like(text, build)).collect();
         found.dedup_by(|a, b| a.0.nodes == b.0.nodes);
         found
     }
 
-    fn like(&self, text: &str, form: Form) -> Option<(Circuit, Tables)> {
-        let (mut other, tables) = blif::parse_mapped(text, form).ok()?;
+    fn like(&self, text: &str, build: Build) -> Option<(Circuit, Tables)> {
+        let (mut other, tables) = blif::parse_mapped(text, build).ok()?;
         let named = |from: &[Port], to: &[Port], letter: char| {
             let mut left = from.iter().enumerate();
             let mut wire = |_: &Wire| {

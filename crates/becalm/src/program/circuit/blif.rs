@@ -75,7 +75,7 @@ impl Model<'_> {
 
 pub(super) fn parse(text: &str) -> Result<Circuit> {
     let model = read(text)?;
-    let (mut circuit, wires) = built(&model, text, Form::Smallest)?;
+    let (mut circuit, wires) = built(&model, text, Build::Smallest)?;
     circuit.rows = model.rows(&wires).map(Into::into);
     Ok(circuit)
 }
@@ -83,9 +83,9 @@ pub(super) fn parse(text: &str) -> Result<Circuit> {
 /// The node of each table, and those that it reads, in the order of the nodes: the structure that hashing gates loses.
 pub(super) type Tables = Vec<(usize, Vec<usize>)>;
 
-/// What tables become.
+/// The gates that tables become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum Build {
     /// The gates of their rows.
     Written,
     /// The fewest gates.
@@ -93,7 +93,7 @@ pub(super) enum Form {
 }
 
 /// [`parse`], and which tables there were.
-pub(super) fn parse_mapped(text: &str, form: Form) -> Result<(Circuit, Tables)> {
+pub(super) fn parse_mapped(text: &str, form: Build) -> Result<(Circuit, Tables)> {
     let model = read(text)?;
     let (circuit, wires) = built(&model, text, form)?;
     let node = |name: &&str| wires.get(name).map(|w: &Wire| w.node());
@@ -109,7 +109,7 @@ pub(super) fn parse_mapped(text: &str, form: Form) -> Result<(Circuit, Tables)> 
 /// The wire of each name that is an input or that an output needs.
 type Wires<'a> = HashMap<&'a str, Wire>;
 
-fn built<'a>(model: &Model<'a>, text: &str, form: Form) -> Result<(Circuit, Wires<'a>)> {
+fn built<'a>(model: &Model<'a>, text: &str, form: Build) -> Result<(Circuit, Wires<'a>)> {
     let mut circuit = Circuit::empty();
     let mut wires = HashMap::new();
     for (name, line) in &model.inputs {
@@ -120,11 +120,11 @@ fn built<'a>(model: &Model<'a>, text: &str, form: Form) -> Result<(Circuit, Wire
     }
     let mut work = WORK;
     let orders = match form {
-        Form::Written => HashMap::new(),
-        Form::Smallest => orders(model, &mut work),
+        Build::Written => HashMap::new(),
+        Build::Smallest => orders(model, &mut work),
     };
     let mut gates = |circuit: &mut Circuit, wires: &Wires<'a>, name: &str| {
-        if form == Form::Written {
+        if form == Build::Written {
             return model.tables[name].written(circuit, wires);
         }
         let order = orders.get(name).map(|order| &order[..]);

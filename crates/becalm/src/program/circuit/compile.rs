@@ -26,8 +26,6 @@ const NEEDED: u64 = 20 << 10;
 const OF_ABC: u64 = 5 << 10;
 /// Threads that this makes a difference for, at most.
 const MOST: usize = 24;
-/// Gates of a circuit that ABC gets, at most.
-const REWRITTEN: usize = 1 << 16;
 /// Bytes that compiling takes for any circuit.
 const BASE: u64 = 16 << 20;
 /// Compiling may take so many times the memory that reading may.
@@ -114,7 +112,7 @@ impl Circuit {
             _ => {}
         }
         let threads = threads::usual();
-        let foreign = gates <= REWRITTEN && abc::unused().tool.is_some();
+        let foreign = gates <= abc::PROVABLE && abc::unused().tool.is_some();
         let each = NEEDED + if foreign { OF_ABC * threads.min(MOST) as u64 } else { 0 };
         let bytes = (gates as u64).saturating_mul(each).saturating_add(BASE) as usize;
         // One thread more: the one that began the work may only watch it.

@@ -74,7 +74,7 @@ impl Function {
         (if negated { self.not() } else { self }, negated)
     }
 
-    /// What the last variable leaves where it is 0 and where it is 1.
+    /// The functions of the other variables where the last one is 0 and where it is 1.
     fn halves(&self) -> [Function; 2] {
         let inputs = self.inputs - 1;
         if inputs < 6 {
@@ -183,7 +183,7 @@ pub(super) struct Cover {
     pub ones: bool,
 }
 
-/// What a table is built as.
+/// The forms in which a table becomes gates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
     /// Its rows.

@@ -1,4 +1,4 @@
-//! What the instructions of a program are recorded with: the launches so far, keys, and the registers and their places.
+//! The recorder of a program: the launches so far, the keys, and the registers and their places.
 
 use super::arithmetic::Cipher;
 use super::keys::{DeviceKey, DeviceMap, Keys, Plains};
