@@ -198,9 +198,8 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         print("| row | old, ms | new, ms | new / old | quartiles |\n|---|--:|--:|--:|---|")
-        for group in GROUPS:
-            if args.case not in group and not args.case.startswith(group):
-                continue
+        named = [group for group in GROUPS if args.case in group]
+        for group in named or [g for g in GROUPS if args.case.rpartition("/")[0] in g]:
             places = [pathlib.Path(folder, name) for name in ("old", "new")]
             pairs = zip(args.wheels, places, strict=True)
             with contextlib.ExitStack() as stack:
@@ -211,6 +210,8 @@ def main() -> None:
                     spread = f"{low:.3f} to {high:.3f}"
                     print(f"| {row['row']} | {times} | {row['ratio']:.3f} | {spread} |", flush=True)
                     rows.append(row)
+    if not rows:
+        raise SystemExit(f"no row contains {args.case!r}; groups: {', '.join(GROUPS)}")
     if args.json:
         args.json.write_text(json.dumps({"rows": rows}, indent=1) + "\n", encoding="utf-8")
 

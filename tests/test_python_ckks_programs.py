@@ -55,6 +55,22 @@ def recorded():
     return p, weights, becalm.keygen(SET, slots=N, needs=p.needs, **TOY)
 
 
+@pytest.mark.parametrize("level", [2, 4, 7])
+def test_a_plaintext_that_was_encoded_gives_the_words_of_its_values(level):
+    secret, server = becalm.keygen(SET, slots=N, bootstrap=None, **TOY)
+    x, k = secret.encrypt(np.linspace(-1, 1, N), level=4), np.cos(np.arange(N))
+    p = server.encode(k, level=level)
+    if level < 4:
+        x = x.level_down(level)
+    assert (x * p).to_bytes() == (x * k).to_bytes()
+    assert (x + p).to_bytes() == (x + k).to_bytes()
+    recorded = becalm.Program(SET, slots=N)
+    y = recorded.input(level=x.level)
+    recorded.output([y * p, y + p])
+    for called, run in zip([x * p, x + p], server.run(recorded, x), strict=True):
+        assert called.to_bytes() == run.to_bytes()
+
+
 @pytest.fixture(scope="module")
 def values(recorded):
     a = np.sin(np.arange(N)) * 0.6
@@ -349,6 +365,9 @@ def test_the_command_evaluates_and_describes_programs(tmp_path):
     keys = becalm.keygen(SET, slots=4, needs=p.needs, **TOY)
     p.save(tmp_path / "program")
     keys.server.save(tmp_path / "keys")
+    turn = becalm.Program(SET, slots=4)
+    turn.output(turn.input(level=2).rotate(2))
+    turn.save(tmp_path / "turn")
     data = {name: np.arange(4) / k for name, k in (("a", 4), ("b", 8), ("c", 5), ("d", 10))}
     for name, values in data.items():
         keys.secret.encrypt(values, level=3).save(tmp_path / name)
@@ -378,6 +397,10 @@ def test_the_command_evaluates_and_describes_programs(tmp_path):
         ("2 outputs on each of 1 lane, got 4 files", [*job, "a", "b", "--force"]),
         ("cpu", [*job, "a", "b", "c", "d", "--force", "--backend", "cuda"]),
         ("exists", [*job, "a", "b", "c", "d"]),
+        (
+            "becalm keygen --program FILE",
+            [*job[:1], "--program", "turn", *job[3:8], "a", "--force"],
+        ),
         ("holds a key", [*job[:-1], "keys", "a", "b", "c", "d", "--force"]),
     ):
         done = command(*arguments)

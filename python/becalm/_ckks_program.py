@@ -322,11 +322,6 @@ class Program(Computes[Register, _native.CkksRegister], _programs.Program, schem
         made = self._native.append(recorded, [x._native for x in xs])
         return [Register(y, self) for y in made]
 
-    @property
-    def lifts(self) -> bool:
-        """Whether instructions bootstrap vectors that lack levels (`auto=True`)."""
-        return self._auto
-
     def evaluate(
         self, function: _native.CkksFunction, xs: Sequence[Register], auto: bool
     ) -> list[Register]:

@@ -282,16 +282,7 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
             raise Unsupported("power", "an exponent of 1 or above", str(power), remedy)
         if power == 1:
             return self
-        computing = self._computing("power")
-        return self._power(power, {1: self}) if computing.lifts else computing.power(self, power)
-
-    def _power(self, power: int, made: dict[int, Self]) -> Self:
-        """By products, so that a program can bootstrap between them."""
-        if power not in made:
-            # The largest power of two below it is no deeper than all of it.
-            high = 1 << ((power - 1).bit_length() - 1)
-            made[power] = self._power(high, made) * self._power(power - high, made)
-        return made[power]
+        return self._computing("power").power(self, power)
 
     def __rtruediv__(self, other: Any) -> NoReturn:
         remedy = "use ckks.inverse(domain=(0.1, 1))(x), with the domain of your values"

@@ -36,11 +36,6 @@ class Computes(Generic[V, N]):
     def _product(self, matrix: Matrix, x: N) -> N:
         raise NotImplementedError
 
-    @property
-    def lifts(self) -> bool:
-        """Whether instructions bootstrap vectors that lack levels."""
-        return False
-
     def evaluate(self, function: _native.CkksFunction, xs: Sequence[V], auto: bool) -> list[V]:
         """The results of a function of vectors; `auto` bootstraps where levels run out.
 

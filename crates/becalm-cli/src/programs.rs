@@ -122,11 +122,7 @@ fn run(
         let (given, said): (Vec<Rlwe>, Vec<Option<bool>>) =
             paths.iter().map(load).collect::<Result<Vec<_>>>()?.into_iter().unzip();
         evaluator.check(program, &given.iter().collect::<Vec<_>>())?;
-        // A file that says nothing is taken at the word of the caller.
-        let made =
-            program.real(&said.iter().map(|real| *real != Some(false)).collect::<Vec<_>>())?;
-        let known = said.iter().all(Option::is_some);
-        real.push(made.into_iter().map(|real| known.then_some(real)).collect::<Vec<_>>());
+        real.push(program.said_real(&said)?);
     }
     let ready = prepared(machine, &context, program)?;
     let bar = report::bar("steps", 1);

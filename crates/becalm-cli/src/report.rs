@@ -3,6 +3,7 @@
 use crate::signals::unless_stopped;
 use crate::status::usage;
 use anyhow::Result;
+use becalm::Missing;
 use becalm::backend::{Evaluate, Evaluator, Fallback, Info, devices, names};
 use becalm::cipher::{EvaluationKey, SecretKey};
 use clap::builder::PossibleValuesParser;
@@ -98,12 +99,16 @@ pub fn positive(text: &str) -> std::result::Result<f64, String> {
     number.ok_or_else(|| "wanted a number above 0, at most a million".to_string())
 }
 
-/// An error, and the option of its remedy: `flag`, which names the CPU, where that can do what a machine did not, or a limit.
+/// An error, and the command or option of its remedy: `flag`, which names the CPU, where that can do what a machine did not; a limit;
+/// keys of a program.
 pub fn refusal(error: &anyhow::Error, flag: &str) -> String {
     let detail = error.downcast_ref::<becalm::Error>().map(becalm::Error::detail);
     let option = match detail {
         Some(d) if d.cpu_can => format!(" ({flag})"),
         Some(d) if d.over_limit => " (--limit, where the command has it)".into(),
+        Some(d) if matches!(d.missing, Some(Missing::Key(_))) => {
+            " (becalm keygen --program FILE)".into()
+        }
         _ => String::new(),
     };
     format!("{error:#}{option}")

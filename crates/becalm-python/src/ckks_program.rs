@@ -198,8 +198,12 @@ impl CkksProgram {
 
     /// x^exponent.
     fn power(&self, x: &CkksRegister, exponent: u64) -> PyResult<CkksRegister> {
-        let depth = (u64::BITS - (exponent.max(1) - 1).leading_zeros()) as usize;
-        self.one(&[x], depth, |p, r| p.power(r[0], exponent))
+        let made =
+            recorded(&self.0, &[x], |p, r, bootstraps, auto| match bootstraps.filter(|_| auto) {
+                Some(bootstraps) => bootstraps.power(p, r[0], exponent),
+                None => p.power(r[0], exponent),
+            });
+        made.map(|reg| self.register(reg))
     }
 
     /// Slots rotated to the left.

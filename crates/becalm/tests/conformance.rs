@@ -7,14 +7,14 @@ mod machines;
 
 use becalm::Error;
 use becalm::UNWATCHED;
-use becalm::backend::{self, Backend, Cpu, Cuda, Evaluator, Reference, Tfhe, TfheSetup};
+use becalm::backend::{self, Backend, Cpu, Evaluator, Reference, Tfhe, TfheSetup};
 use becalm::cipher::{Ciphertext, Encoding, EvaluationKey, Glwe, KeyRole, Lwe, RowSums, SecretKey};
 use becalm::math::Modulus;
 use becalm::params::{Kind, Order, TfheParams};
 use becalm::program::{Gate, Op, Program, Reg, RegInfo, RegType};
 use becalm::tfhe::{Output, Table, noise};
 use full::full;
-use machines::backends;
+use machines::{backends, runs_all};
 
 /// A machine that users can name is one that these tests compare. `reference` is what they compare with, and `auto` is one of the others.
 #[test]
@@ -208,12 +208,8 @@ fn encrypted_tables_agree() {
             let below = wanted[0].len() as u64;
             let values: Vec<u64> = (0..below).collect();
             let ct = keys.secret.encrypt_as(&values, encoding, below).unwrap();
-            // The processor has no encrypted tables.
-            let others = machines_of(params).into_iter().filter(|(_, backend)| {
-                let gpu = backend.info().name == "cuda";
-                backend.info().name != "processor" && (!gpu || Cuda::runs(params).is_ok())
-            });
-            for (name, backend) in others {
+            let others = machines_of(params).into_iter();
+            for (name, backend) in others.filter(|(_, b)| runs_all(b.as_ref(), params)) {
                 let evaluator = Evaluator::new(backend.as_ref(), &keys.evaluation).unwrap();
                 let ct = few(backend.info().name == "cuda", &ct);
                 let got = evaluator.bootstrap_encrypted(&ct, &glwe).unwrap();
@@ -366,8 +362,7 @@ fn every_instruction_agrees() {
         }
         names.extend(p.ops().iter().map(Op::name));
         for (name, backend) in backends() {
-            let wanted = backend.info().name != "processor"
-                && (backend.info().name != "cuda" || Cuda::runs(params).is_ok());
+            let wanted = runs_all(backend.as_ref(), params);
             assert_eq!(runs(backend.as_ref(), &p), wanted, "{} on {name}", params.name);
         }
         let results = agree(&keys, p, &[x], 1);

@@ -62,7 +62,7 @@ fn every_instruction_agrees_with_the_cpu() {
     assert_eq!(names, every_name());
 }
 
-/// An error in the result of any instruction is seen, the least that there is; in that of a linear map, one of a sixteenth.
+/// An error in the result of any instruction is seen, the least that there is; in that of a linear map, one of twice what is allowed.
 #[test]
 fn an_error_in_any_instruction_is_seen() {
     let params = SETS[0];
@@ -72,7 +72,9 @@ fn an_error_in_any_instruction_is_seen() {
         let (inputs, program) = (world.inputs(&program), Arc::new(program));
         let wanted = world.run(&Cpu::new(2).unwrap(), &context, &program, &inputs[..1]);
         let gpu = cuda(vec![Emulated::new(0)]);
-        let planted = Planted { inner: &gpu, at: cases.iter().map(plant_in).collect() };
+        let plants = cases.iter().zip(&wanted[0]);
+        let at = plants.map(|(case, result)| plant_in(&world, &program, case, result)).collect();
+        let planted = Planted { inner: &gpu, at };
         let got = world.run(&planted, &context, &program, &inputs[..1]);
         for k in 0..cases.len() {
             let each = [&got[0][k..=k], &wanted[0][k..=k]];

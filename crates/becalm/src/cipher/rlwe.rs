@@ -140,6 +140,12 @@ impl Rlwe {
         Ok(self)
     }
 
+    /// One that was computed with keys from a file.
+    pub(crate) fn foreign(mut self) -> Rlwe {
+        self.account.standing = self.account.standing.min(Standing::Foreign);
+        self
+    }
+
     /// The same ciphertext with bounds that the owner of the key vouches for: on the absolute value of every slot, and on its error.
     ///
     /// Of a ciphertext from a file the owner must know the scale as well: [`Rlwe::vouched_like`] compares it.
@@ -344,6 +350,8 @@ pub struct CkksPublicKey {
     pub(crate) id: KeyId,
     /// How many parties made it together; 1 for that of a secret key.
     pub(crate) parties: usize,
+    /// Whether a file gave it.
+    pub(crate) foreign: bool,
     /// (b, a) at the highest level of the user, as values.
     pub(crate) parts: [Scratch; 2],
 }
@@ -530,12 +538,14 @@ pub struct CkksKeys {
     /// The key of multiplication is always present; the keys to and from an ephemeral secret come together.
     /// By purpose and tier of the chain. A key to an ephemeral secret has the tier of the key back.
     pub(crate) switches: BTreeMap<(Purpose, usize), Held>,
+    /// Whether a file gave them.
+    pub(crate) foreign: bool,
 }
 
 impl CkksKeys {
     /// No keys at all, for programs that need none: sums, plaintexts, lower levels.
     pub fn none(params: &'static str, id: KeyId) -> CkksKeys {
-        CkksKeys { params, id, switches: BTreeMap::new() }
+        CkksKeys { params, id, switches: BTreeMap::new(), foreign: false }
     }
 
     /// Whether there are none.

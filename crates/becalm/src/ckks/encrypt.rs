@@ -43,6 +43,12 @@ impl Rlwe {
         x.account = Account { standing: Standing::Bounded, ..account };
         Ok(x)
     }
+
+    /// An encryption with a public key, whose maker a file cannot prove.
+    pub(super) fn by(mut self, key: &CkksPublicKey) -> Rlwe {
+        self.account.parties = key.parties;
+        if key.foreign { self.foreign() } else { self }
+    }
 }
 
 impl Context {
@@ -96,10 +102,8 @@ impl Context {
         let parts = or_refused("encrypt", || self.masked(&message, level, key))?;
         let unit = (self.params().degree() as f64).sqrt() / self.scale(level)?;
         let error = self.public_noise(key) * unit;
-        let mut x =
-            self.fresh(parts, values, level, key.id, (error, share::product_bound(error)))?;
-        x.account.parties = key.parties;
-        Ok(x)
+        let made = (error, share::product_bound(error));
+        Ok(self.fresh(parts, values, level, key.id, made)?.by(key))
     }
 
     /// As [`Context::encrypt_within`], with a public key.
@@ -113,7 +117,7 @@ impl Context {
         level: usize,
         key: &CkksPublicKey,
     ) -> Result<Rlwe> {
-        self.encrypt_public(values, level, key)?.declared(values, bound)
+        Ok(self.encrypt_public(values, level, key)?.declared(values, bound)?.by(key))
     }
 
     /// Standard deviation of the noise of a coefficient that a public key encrypted, e·v + e_0 + e_1·s: e and s are sums of as many as there

@@ -212,7 +212,7 @@ impl Context {
         let (id, parties) = self.public_claims(file.header())?;
         file.verify()?;
         let parts = self.unpacked_pair(&file, self.params().levels)?;
-        Ok(CkksPublicKey { params: self.params().name, id, parties, parts })
+        Ok(CkksPublicKey { params: self.params().name, id, parties, foreign: true, parts })
     }
 
     /// Reads a public key from a file.

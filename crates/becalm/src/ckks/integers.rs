@@ -61,9 +61,7 @@ impl Context {
         let parts = or_refused("encrypt", || self.masked(&message, 0, key))?;
         let error = self.public_noise(key) / self.step(0);
         let made = (error, PRODUCT_TAIL * error);
-        let mut x = self.of_integers(parts, (values.len(), bits), key.id, made)?;
-        x.account.parties = key.parties;
-        Ok(x)
+        Ok(self.of_integers(parts, (values.len(), bits), key.id, made)?.by(key))
     }
 
     /// Integers that everybody may know as a ciphertext under a key, to be added to others: it hides nothing.

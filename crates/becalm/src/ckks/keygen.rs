@@ -97,7 +97,13 @@ impl Context {
     pub fn public_key(&self, secret: &CkksSecretKey) -> Result<CkksPublicKey> {
         self.check_set("make a public key", secret.params)?;
         let parts = self.sealed(secret, self.params().levels, Domain::PublicKey, None)?;
-        Ok(CkksPublicKey { params: self.params().name, id: secret.id, parties: 1, parts })
+        Ok(CkksPublicKey {
+            params: self.params().name,
+            id: secret.id,
+            parties: 1,
+            foreign: false,
+            parts,
+        })
     }
 
     /// An encryption at `level` of a polynomial, or of zero: b = m + e − a·s.
@@ -189,7 +195,7 @@ impl Context {
         }
         // All are made: it is too late to stop.
         let _ = progress(missing.len(), missing.len());
-        Ok(CkksKeys { params: self.params().name, id: secret.id, switches })
+        Ok(CkksKeys { params: self.params().name, id: secret.id, switches, foreign: false })
     }
 
     /// Values of a fresh ephemeral secret, modulo words.

@@ -102,6 +102,10 @@ fn unbounded(standing: Standing, reach: f64, room: f64) -> (String, &'static str
     let vouch = "let the owner of the key compute both bounds, and vouch for them with `vouched`";
     match standing {
         Standing::Claimed => ("one that a file, a bootstrap or a lookup states".into(), vouch),
+        Standing::Foreign => {
+            let remedy = "if the owner of the secret key made these keys, let the owner vouch with `vouched`: keys of others can give it away";
+            ("one computed with keys from a file".into(), remedy)
+        }
         Standing::Wrapped => {
             let remedy = "keep values smaller, compute at a higher level, or vouch for the bounds with `vouched`";
             ("one made of values that may have been too large for their level".into(), remedy)

@@ -267,7 +267,7 @@ impl Context {
         if !held(Purpose::Multiply, 0) || (0..self.params().tiers().len()).any(single) {
             return Err(broken("keys of which some are missing"));
         }
-        Ok(CkksKeys { params: self.params().name, id, switches })
+        Ok(CkksKeys { params: self.params().name, id, switches, foreign: true })
     }
 
     /// Refuses a key that claims to be for a level that the set does not have in that tier, or below the user's for products.

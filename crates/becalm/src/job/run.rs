@@ -122,7 +122,7 @@ impl Runner {
                     Ok(given)
                 };
                 let give = |lane: usize, results: Vec<Rlwe>| {
-                    let real = real(program.program(), &said.borrow()[lane])?;
+                    let real = program.program().said_real(&said.borrow()[lane])?;
                     for (x, real) in results.iter().zip(real) {
                         made.push(context.noted_ciphertext_to_bytes(x, real)?);
                     }
@@ -143,11 +143,4 @@ fn noted(
 ) -> Result<(Vec<Rlwe>, Vec<Option<bool>>)> {
     let read = files.iter().map(|bytes| context.noted_ciphertext_from_bytes(bytes, trust));
     Ok(read.collect::<Result<Vec<_>>>()?.into_iter().unzip())
-}
-
-/// Whether each result is real, for its file: unknown if a file of the arguments does not say it.
-fn real(program: &CkksProgram, said: &[Option<bool>]) -> Result<Vec<Option<bool>>> {
-    let made = program.real(&said.iter().map(|real| *real != Some(false)).collect::<Vec<_>>())?;
-    let known = said.iter().all(Option::is_some);
-    Ok(made.into_iter().map(|real| known.then_some(real)).collect())
 }

@@ -102,6 +102,8 @@ fn anywhere(
         (p.conjugate(a)?, each(x, |x| x.conj())),
         (p.rotate(a, -3)?, turned(x, -3)),
         (p.rotate(a, 1)?, turned(x, 1)),
+        // Alone in its wave.
+        (p.rotate(b, 2)?, turned(y, 2)),
         (p.add(a, b)?, both(x, y, |a, b| a + b)),
         (p.subtract(a, b)?, both(x, y, |a, b| a - b)),
         (p.add_constant(a, 0.75)?, each(x, |x| x + Complex::from(0.75))),
@@ -273,6 +275,20 @@ impl World {
         let entries = 7.0 * n * 8.0 / map_scale * size;
         18.0 * (steps * (switched + rounded) / scale + entries + rounded / scale * 1024.0)
     }
+
+    /// How far two results of a linear map may be apart in a slot.
+    fn allowed(&self, program: &CkksProgram, case: &Case, wanted: &Rlwe) -> f64 {
+        let op = program.ops().iter().find(|op| op.results().contains(&case.reg)).unwrap();
+        let source = program.info(op.sources()[0]).unwrap();
+        let values = self.context.decrypt(wanted, &self.secret).unwrap();
+        // The values of the source are at most four times those of the result.
+        let size = 4.0 * largest(&values).max(1.0);
+        self.apart(source.level, source.scale, program.maps()[0].scale, size)
+    }
+}
+
+fn largest(values: &[Complex]) -> f64 {
+    values.iter().map(|x| x.abs()).fold(0.0, f64::max)
 }
 
 /// Compares the results of a machine with the reference's.
@@ -294,15 +310,9 @@ pub fn compare(
                 false => return Err(format!("{name}: other words")),
             }
         }
-        let op = program.ops().iter().find(|op| op.results().contains(&case.reg)).unwrap();
-        let source = program.info(op.sources()[0]).unwrap();
-        let map_scale = program.maps()[0].scale;
         let values = [got, wanted].map(|x| world.context.decrypt(x, &world.secret).unwrap());
-        let largest = |x: &[Complex]| x.iter().map(|x| x.abs()).fold(0.0, f64::max);
         let worst = largest(&both(&values[0], &values[1], |a, b| a - b));
-        // The values of the source are at most four times those of the result.
-        let size = 4.0 * largest(&values[1]).max(1.0);
-        let bound = world.apart(source.level, source.scale, map_scale, size);
+        let bound = world.allowed(program, case, wanted);
         if worst > bound {
             return Err(format!("{name}: 2^{:.1} apart of 2^{:.1}", worst.log2(), bound.log2()));
         }

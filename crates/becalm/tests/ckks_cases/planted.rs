@@ -1,6 +1,6 @@
 //! A machine with errors planted in the results of some instructions: what the comparison of two machines must see.
 
-use super::Case;
+use super::{Case, World};
 use becalm::backend::{Backend, Ckks, CkksSetup, Info, Loaded, Runs, Session};
 use becalm::cipher::Rlwe;
 use becalm::program::Reg;
@@ -10,19 +10,37 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where an error is planted: the program with it, and the register that is wrong.
-pub type Plant = (Reg, fn(&mut CkksProgram, Reg) -> Reg);
+/// An error of a register.
+#[derive(Clone, Copy)]
+pub enum Plant {
+    /// A number in every slot.
+    Plus(Reg, f64),
+    /// Twice its values.
+    Double(Reg),
+}
 
-/// The least error that there is, one in one coefficient; in a linear map, one of a sixteenth, where values are some thousands.
-pub fn plant_in(case: &Case) -> Plant {
-    let plant: fn(&mut CkksProgram, Reg) -> Reg = match case.name.as_str() {
-        "linear" => |p, reg| p.add_constant(reg, 0.0625).unwrap(),
-        _ => |p, reg| {
-            let unit = 1.0 / p.info(reg).unwrap().scale;
-            p.add_constant(reg, unit).unwrap()
-        },
+impl Plant {
+    fn at(self) -> Reg {
+        match self {
+            Plant::Plus(reg, _) | Plant::Double(reg) => reg,
+        }
+    }
+
+    fn record(self, p: &mut CkksProgram) -> Reg {
+        match self {
+            Plant::Plus(reg, by) => p.add_constant(reg, by).unwrap(),
+            Plant::Double(reg) => p.add(reg, reg).unwrap(),
+        }
+    }
+}
+
+/// The least error that there is, one in one coefficient; in a linear map, twice what the comparison allows.
+pub fn plant_in(world: &World, program: &CkksProgram, case: &Case, wanted: &Rlwe) -> Plant {
+    let by = match case.name.as_str() {
+        "linear" => 2.0 * world.allowed(program, case, wanted),
+        _ => 1.0 / program.info(case.reg).unwrap().scale,
     };
-    (case.reg, plant)
+    Plant::Plus(case.reg, by)
 }
 
 /// A machine with errors planted in the results of some instructions.
@@ -65,7 +83,7 @@ impl Session<Ckks> for PlantedSession {
         progress: Progress,
     ) -> Result<Loaded<Ckks>> {
         let mut planted = (*program).clone();
-        self.wrong = self.at.iter().map(|(at, plant)| (*at, plant(&mut planted, *at))).collect();
+        self.wrong = self.at.iter().map(|plant| (plant.at(), plant.record(&mut planted))).collect();
         self.wrong.values().try_for_each(|wrong| planted.output(*wrong))?;
         let own = Arc::new(planted.walk());
         self.waves = [walk.waves.len(), own.waves.len()];

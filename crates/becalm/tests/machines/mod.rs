@@ -1,12 +1,24 @@
-//! The machines that the conformance tests compare with the reference: a new one adds a line to [`backends`].
+//! The machines that the conformance tests compare with the reference: a new one adds a line to [`backends`], and to [`runs_all`] if it
+//! leaves instructions out.
 
 mod toy;
 
 use becalm::backend::processor::Machine;
 use becalm::backend::{Backend, Cpu, Cuda, Processor, Several};
 use becalm::math::simd::Level;
+use becalm::params::TfheParams;
 use becalm_emulator::Emulated;
 use std::sync::Arc;
+
+/// Whether a machine also runs ciphertexts with slots and tables that are encrypted.
+#[allow(dead_code)] // Only the tests of TFHE ask.
+pub fn runs_all(backend: &dyn Backend, params: &TfheParams) -> bool {
+    match backend.info().name {
+        "processor" => false,
+        "cuda" => Cuda::runs(params).is_ok(),
+        _ => true,
+    }
+}
 
 /// Every machine, by name.
 pub fn backends() -> Vec<(String, Box<dyn Backend>)> {

@@ -2,7 +2,7 @@
 
 use crate::bootstrap::ckks::{KeyPlan, Kind, Values};
 use crate::program::Reg;
-use crate::program::rlwe::CkksProgram;
+use crate::program::rlwe::{CkksProgram, levels_of_power};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -67,6 +67,30 @@ impl Bootstraps {
         // A bootstrapped register is not bootstrapped again: there is nothing above it.
         self.made.insert(made[0], made[0]);
         Ok(made[0])
+    }
+
+    /// x^exponent in every slot. A power of more levels than a bootstrap leaves is a power of a power.
+    ///
+    /// # Errors
+    /// As [`Bootstraps::lifted`] and [`CkksProgram::power`].
+    pub fn power(&mut self, program: &mut CkksProgram, x: Reg, exponent: u64) -> Result<Reg> {
+        let (levels, most) = (levels_of_power(exponent), self.floor(program, x)?.0);
+        let x = self.lifted(program, x, levels.min(most))?;
+        if levels <= most || most == 0 {
+            return program.power(x, exponent);
+        }
+        let step = 1 << most;
+        let high = self.power(program, x, step)?;
+        let high = self.power(program, high, exponent / step)?;
+        match exponent % step {
+            0 => Ok(high),
+            rest => {
+                let factors = [high, self.power(program, x, rest)?];
+                let lifted = factors.map(|reg| self.lifted(program, reg, 1));
+                let both = program.aligned(&lifted.into_iter().collect::<Result<Vec<_>>>()?)?;
+                program.multiply(both[0], both[1])
+            }
+        }
     }
 
     fn is_real(&self, program: &CkksProgram, reg: Reg) -> Result<bool> {

@@ -173,12 +173,14 @@ impl Evaluator<Ckks> {
             }
             Ok(inputs)
         };
+        let foreign = self.facts.keys.foreign && program.switches_keys();
         let stamp = |part: Range<usize>, inputs: Vec<Vec<Rlwe>>, made: Vec<Vec<Rlwe>>| {
             let mut made: Vec<_> = made.into_iter().map(Vec::into_iter).collect();
             for (lane, inputs) in part.zip(inputs) {
                 let inputs: Vec<&Rlwe> = inputs.iter().collect();
                 let each = made.iter_mut().filter_map(Iterator::next);
-                give(lane, program.stamped(&inputs, each))?;
+                let made = program.stamped(&inputs, each).into_iter();
+                give(lane, made.map(|x| if foreign { x.foreign() } else { x }).collect())?;
             }
             Ok(())
         };

@@ -17,7 +17,7 @@ use std::path::Path;
 
 /// The remedy where no other keys are offered.
 const SMALLER: &str =
-    "use a smaller batch or parameter set (`becalm params` lists key sizes), or free memory";
+    "choose smaller keys or a smaller parameter set (`becalm params` lists both), or free memory";
 
 /// The cost of keys and their bootstraps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,15 +126,10 @@ impl KeyPlan {
         let usual = wish.kinds.is_empty();
         if wish.size.is_none() {
             if let Some(kind) = wish.kinds.first() {
-                let (wanted, got) = ("kinds and a size of the keys together", kind.name());
-                let remedy =
-                    "leave the kinds out, or bootstrap=None, which makes keys without a bootstrap";
-                return Err(Error::bad_input(
-                    op,
-                    wanted,
-                    format!("the kind {got} without a bootstrap"),
-                    remedy,
-                ));
+                let wanted = "kinds for keys with a bootstrap";
+                let got = format!("the kind {} for keys without one", kind.name());
+                let remedy = "leave the kinds out, or choose a size of the keys of a bootstrap";
+                return Err(Error::bad_input(op, wanted, got, remedy));
             }
         } else if wish.kinds.is_empty() {
             let first = params.bootstrap.is_some_and(|b| b.slots_first);

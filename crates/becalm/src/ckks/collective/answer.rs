@@ -316,7 +316,7 @@ impl PartyMessage {
             })?;
             switches.insert((*purpose, 0), context.held(key, form.of((*purpose, 0))));
         }
-        Ok((public, CkksKeys { params: context.params().name, id, switches }))
+        Ok((public, CkksKeys { params: context.params().name, id, switches, foreign: false }))
     }
 }
 
@@ -366,7 +366,7 @@ fn public_of(
         context.uniform(context.mask_stream(&mask, 0, *word), *word, a);
     });
     let (params, parties) = (context.params().name, agreement.parties);
-    Ok(CkksPublicKey { params, id, parties, parts: [b, a] })
+    Ok(CkksPublicKey { params, id, parties, foreign: false, parts: [b, a] })
 }
 
 fn switch_of(

@@ -23,6 +23,7 @@ mod walk;
 
 pub use contract::Contract;
 pub use cost::CkksCost;
+pub(crate) use power::levels_of_power;
 pub use walk::{CkksWalk, Constants};
 
 use super::Reg;
@@ -504,6 +505,11 @@ impl CkksProgram {
         let slots = self.inputs.iter().map(|r| self.reg(*r).slots).max().unwrap_or(0);
         let own = Needs { slots, ..Needs::default() };
         self.ops.iter().fold(own, |needs, op| needs.union(&self.needs_of(op)))
+    }
+
+    /// Whether an instruction needs a key.
+    pub(crate) fn switches_keys(&self) -> bool {
+        self.ops.iter().any(|op| self.needs_of(op) != Needs::default())
     }
 
     /// The keys that an instruction needs.

@@ -5,6 +5,11 @@ use crate::program::Reg;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 
+/// The levels that a power takes: ⌈log2(exponent)⌉.
+pub(crate) fn levels_of_power(exponent: u64) -> usize {
+    (u64::BITS - exponent.saturating_sub(1).leading_zeros()) as usize
+}
+
 impl CkksProgram {
     /// x^exponent in every slot: ⌈log2(exponent)⌉ levels. Powers that several products share are computed once.
     ///
@@ -12,15 +17,15 @@ impl CkksProgram {
     /// `BadInput` for a register of another program or at too low a level, `Unsupported` for the exponent 0.
     pub fn power(&mut self, x: Reg, exponent: u64) -> Result<Reg> {
         let op = "power";
-        let Some(last) = exponent.checked_sub(1) else {
+        if exponent == 0 {
             let wanted = "an exponent of 1 or above";
             return Err(Error::unsupported(op, wanted, "0", "encode the number 1"));
-        };
+        }
         let Some(level) = self.info(x).map(|info| info.level) else {
             let (wanted, got) = ("a register of this program", x.0.to_string());
             return Err(Error::bad_input(op, wanted, got, "use registers of the program"));
         };
-        let depth = (u64::BITS - last.leading_zeros()) as usize;
+        let depth = levels_of_power(exponent);
         self.chain.require_level(op, depth, level, &format!(" for the power {exponent}"))?;
         self.raised(exponent, &mut BTreeMap::from([(1, x)]))
     }

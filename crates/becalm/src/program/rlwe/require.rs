@@ -44,7 +44,7 @@ impl CkksProgram {
     pub(crate) fn remedy_of_level(&self) -> String {
         match self.limits.error {
             Some(_) => {
-                "bootstrap earlier, encrypt at a higher level, or make keys for the kind regular, which starts at level 0".into()
+                "bootstrap earlier, encrypt at a higher level, or use the kind regular, which starts at level 0".into()
             }
             None => self.chain.upwards(),
         }

@@ -65,6 +65,17 @@ impl CkksProgram {
         Ok(self.outputs.iter().map(|r| known[r.0 as usize]).collect())
     }
 
+    /// [`CkksProgram::real`] where some arguments say nothing: these are taken at the word of the caller, and no result says anything then.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn said_real(&self, inputs: &[Option<bool>]) -> Result<Vec<Option<bool>>> {
+        let made =
+            self.real(&inputs.iter().map(|real| *real != Some(false)).collect::<Vec<_>>())?;
+        let known = inputs.iter().all(Option::is_some);
+        Ok(made.into_iter().map(|real| known.then_some(real)).collect())
+    }
+
     fn require_real(&self, real: bool, wanted: bool) -> Result<bool> {
         if real || !wanted {
             return Ok(real);

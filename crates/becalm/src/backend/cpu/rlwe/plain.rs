@@ -1,32 +1,45 @@
 //! Plaintext operands. Encoded once, a [`Plain`] is added and multiplied any number of times.
 //!
 //! Its scale is that of its level, s_l, which serves both: a sum wants the scale of the ciphertext, and a product, rescaled, has
-//! s_l²/q_l, which is the scale of level l − 1.
+//! s_l²/q_l, which is the scale of level l − 1. Where a ciphertext is at another level or scale, the values are encoded for it, so that
+//! the result has the same words whether they were encoded before or not.
 
-use super::arithmetic::{check_same_scale, check_scale, level_below, level_down};
-use super::residues::divide;
+use super::arithmetic::level_below;
 use super::sum::Sum;
 use crate::cipher::Rlwe;
 use crate::ckks::Context;
-use crate::ckks::encode::residue;
 use crate::math::buffer::or_refused;
 use crate::math::complex::Complex;
 use crate::math::parallel::*;
 use crate::math::rns::Scratch;
 use crate::{Error, Result};
-use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// A plaintext: a vector of numbers, encoded at a level.
+/// Limbs of a plaintext, and the level and scale that they are for.
 #[derive(Clone)]
-pub struct Plain {
-    params: &'static str,
+struct Encoding {
     level: usize,
     scale: f64,
-    slots: usize,
-    /// Largest absolute value.
-    largest: f64,
-    limbs: Scratch,
+    limbs: Arc<Scratch>,
+}
+
+impl Encoding {
+    fn of(context: &Context, values: &[Complex], level: usize, scale: f64) -> Encoding {
+        Encoding { level, scale, limbs: Arc::new(context.plain(values, scale, level, 0)) }
+    }
+
+    fn is_for(&self, level: usize, scale: f64) -> bool {
+        (self.level, self.scale) == (level, scale)
+    }
+}
+
+/// A plaintext: a vector of numbers, encoded at a level.
+pub struct Plain {
+    params: &'static str,
+    values: Vec<Complex>,
+    own: Encoding,
+    /// What a ciphertext of another level or scale met last.
+    other: Mutex<Option<Encoding>>,
 }
 
 impl Plain {
@@ -45,7 +58,11 @@ impl Plain {
         context.check_values(op, values)?;
         let scale = context.scale(level)?;
         context.check_room(op, largest(values), level, scale)?;
-        or_refused(op, || Ok(Plain::of(context, values, level, scale)))
+        or_refused(op, || {
+            let own = Encoding::of(context, values, level, scale);
+            let (params, values) = (context.params().name, values.to_vec());
+            Ok(Plain { params, values, own, other: Mutex::default() })
+        })
     }
 
     /// The encoded values, with their rounding.
@@ -54,21 +71,10 @@ impl Plain {
     /// `WrongParams` for one of another set.
     pub fn decode(&self, context: &Context) -> Result<Vec<Complex>> {
         context.check_set("decode", self.params)?;
-        let mut values = context.values(context.integers(&self.limbs, self.level), self.scale);
-        values.truncate(self.slots);
+        let Encoding { level, scale, limbs } = &self.own;
+        let mut values = context.values(context.integers(limbs, *level), *scale);
+        values.truncate(self.values.len());
         Ok(values)
-    }
-
-    fn of(context: &Context, values: &[Complex], level: usize, scale: f64) -> Plain {
-        let (params, slots, largest) = (context.params().name, values.len(), largest(values));
-        Plain {
-            params,
-            level,
-            scale,
-            slots,
-            largest,
-            limbs: context.plain(values, scale, level, 0),
-        }
     }
 
     /// Name of the parameter set.
@@ -78,141 +84,118 @@ impl Plain {
 
     /// The level that it was encoded at.
     pub fn level(&self) -> usize {
-        self.level
+        self.own.level
     }
 
     /// The scale: values were multiplied by it before they were rounded to integers.
     pub fn scale(&self) -> f64 {
-        self.scale
+        self.own.scale
     }
 
     /// Number of values; one stands for all slots.
     pub fn slots(&self) -> usize {
-        self.slots
+        self.values.len()
     }
 
-    /// Bytes in memory.
+    /// Bytes in memory. A ciphertext of another level or scale adds an encoding for it, of which one is kept.
     pub fn bytes(&self) -> usize {
-        self.limbs.len() * 8
+        let other = self.other.lock().unwrap_or_else(PoisonError::into_inner);
+        let limbs = other.iter().chain([&self.own]).map(|encoding| encoding.limbs.len());
+        limbs.sum::<usize>() * 8 + size_of_val(&*self.values)
     }
 
-    /// The same values at `level`, which is not above its own.
-    fn at(&self, context: &Context, level: usize) -> Result<Cow<'_, Plain>> {
-        if self.level == level {
-            return Ok(Cow::Borrowed(self));
-        }
-        let (n, from, scale) = (context.params().degree(), level + 1, context.scale(level)?);
-        let factor = (scale * context.step(from) / self.scale).round();
-        let mut limbs = context.ring().scratch(context.words(from) * n);
-        // All levels of the user are of one tier: these are the first words of it.
-        limbs.par_chunks_mut(n).zip(self.limbs.par_chunks(n)).enumerate().for_each(
-            |(i, (x, y))| {
-                let i = context.word_of(from, i);
-                x.copy_from_slice(y);
-                context.ring().scale(i, x, residue(factor, context.ring().word(i).p));
-            },
-        );
-        let limbs = divide(context, &limbs, from, level, 0);
-        Ok(Cow::Owned(Plain { level, scale, limbs, ..*self }))
-    }
-
-    /// Refuses a plaintext of another set, or that does not fit the slots.
-    #[cfg(feature = "cuda")]
-    pub(in crate::backend) fn check(
+    /// The limbs for a ciphertext of a level, at a scale.
+    ///
+    /// # Errors
+    /// `WrongParams` for a plaintext of another set.
+    pub(in crate::backend) fn limbs(
         &self,
         context: &Context,
         op: &'static str,
-        slots: usize,
-    ) -> Result<()> {
+        (level, scale): (usize, f64),
+    ) -> Result<Arc<Scratch>> {
         context.check_set(op, self.params)?;
-        check_count(op, slots, self.slots)
+        if self.own.is_for(level, scale) {
+            return Ok(self.own.limbs.clone());
+        }
+        let mut other = self.other.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = other.take().filter(|encoding| encoding.is_for(level, scale));
+        let new = || Encoding::of(context, &self.values, level, scale);
+        Ok(other.insert(kept.unwrap_or_else(new)).limbs.clone())
     }
+}
 
-    /// The limbs of the same values at `level`, which is not above its own.
-    #[cfg(feature = "cuda")]
-    pub(in crate::backend) fn limbs_at(&self, context: &Context, level: usize) -> Result<Scratch> {
-        Ok(self.at(context, level)?.into_owned().limbs)
+/// The values of an operand, and their encodings where there are some.
+#[derive(Clone, Copy)]
+pub(super) struct Operand<'a> {
+    values: &'a [Complex],
+    plain: Option<&'a Plain>,
+}
+
+impl<'a, T: AsRef<[Complex]>> From<&'a T> for Operand<'a> {
+    fn from(values: &'a T) -> Self {
+        Operand { values: values.as_ref(), plain: None }
+    }
+}
+
+impl<'a> From<&'a Plain> for Operand<'a> {
+    fn from(plain: &'a Plain) -> Self {
+        Operand { values: &plain.values, plain: Some(plain) }
+    }
+}
+
+impl Operand<'_> {
+    fn limbs(&self, context: &Context, op: &'static str, at: (usize, f64)) -> Result<Arc<Scratch>> {
+        let (level, scale) = at;
+        match self.plain {
+            Some(plain) => plain.limbs(context, op, at),
+            None => Ok(Encoding::of(context, self.values, level, scale).limbs),
+        }
     }
 }
 
 /// `a + values`, slot by slot.
 ///
 /// # Errors
-/// `BadInput` for values that cannot be encoded.
-pub(super) fn add_plain(context: &Context, a: &Rlwe, values: &[Complex]) -> Result<Rlwe> {
-    check(context, "add", a, values, (a.level, a.scale))?;
-    add_encoded(context, a, &Plain::of(context, values, a.level, a.scale))
-}
-
-/// `a + plain`, slot by slot, at the lower of the two levels.
-///
-/// # Errors
-/// `BadInput` for another number of slots or another scale, `WrongParams` for another set.
-pub(super) fn add_encoded(context: &Context, a: &Rlwe, plain: &Plain) -> Result<Rlwe> {
-    let (a, plain) = met(context, "add", a, plain)?;
-    check_same_scale("add", a.scale, plain.scale)?;
-    context.check_room("add", plain.largest, a.level, a.scale)?;
-    let (n, mut out) = (context.params().degree(), a.into_owned());
-    let level = out.level;
+/// `BadInput` for values that cannot be encoded or another number of them than slots, `WrongParams` for a plaintext of another set.
+pub(super) fn add<'a>(
+    context: &Context,
+    a: &Rlwe,
+    operand: impl Into<Operand<'a>>,
+) -> Result<Rlwe> {
+    let (op, operand, at) = ("add", operand.into(), (a.level, a.scale));
+    check(context, op, a, operand.values, at)?;
+    let limbs = operand.limbs(context, op, at)?;
+    let (n, mut out) = (context.params().degree(), a.clone());
     let first = Arc::make_mut(&mut out.parts[0]);
-    let limbs = first.par_chunks_mut(n).zip(plain.limbs.par_chunks(n)).enumerate();
-    limbs.for_each(|(i, (x, y))| context.ring().add(context.word_of(level, i), x, y));
+    let limbs = first.par_chunks_mut(n).zip(limbs.par_chunks(n)).enumerate();
+    limbs.for_each(|(i, (x, y))| context.ring().add(context.word_of(a.level, i), x, y));
     Ok(out)
 }
 
 /// `a·values`, slot by slot, rescaled: one level lower, at the scale of that level.
 ///
 /// # Errors
-/// `BadInput` at level 0 or for values that cannot be encoded.
-pub(super) fn multiply_plain(context: &Context, a: &Rlwe, values: &[Complex]) -> Result<Rlwe> {
-    let level = level_below(context, "multiply", a)?;
+/// `BadInput` at level 0; as [`add`].
+pub(super) fn multiply<'a>(
+    context: &Context,
+    a: &Rlwe,
+    operand: impl Into<Operand<'a>>,
+) -> Result<Rlwe> {
+    let (op, operand) = ("multiply", operand.into());
+    let level = level_below(context, op, a)?;
     let scale = context.scale(level)?;
-    check(context, "multiply", a, values, (level, scale))?;
+    check(context, op, a, operand.values, (level, scale))?;
     let scale = scale * context.step(a.level);
-    times(context, a, &Plain::of(context, values, a.level, scale / a.scale), scale)
-}
-
-/// `a·plain`, slot by slot, rescaled: one level below the lower of the two.
-///
-/// # Errors
-/// `BadInput` at level 0, for another number of slots or values that the level below has no room for, `WrongParams` for what is
-/// of another set.
-pub(super) fn multiply_encoded(context: &Context, a: &Rlwe, plain: &Plain) -> Result<Rlwe> {
-    let op = "multiply";
-    let (a, plain) = met(context, op, a, plain)?;
-    let below = level_below(context, op, &a)?;
-    context.check_room(op, plain.largest, below, context.scale(below)?)?;
-    let scale = a.scale * plain.scale;
-    check_scale(context, op, below, scale / context.step(a.level))?;
-    times(context, &a, &plain, scale)
-}
-
-/// The product of two at one level, rescaled; `scale` is that of it before.
-fn times(context: &Context, a: &Rlwe, plain: &Plain, scale: f64) -> Result<Rlwe> {
+    let limbs = operand.limbs(context, op, (a.level, scale / a.scale))?;
     let (n, mut sum) = (context.params().degree(), Sum::new(context, a, a.level, scale));
     for (x, y) in sum.parts.iter_mut().zip(&a.parts) {
-        let limbs = x.par_chunks_mut(n).zip(y.par_chunks(n)).zip(plain.limbs.par_chunks(n));
+        let limbs = x.par_chunks_mut(n).zip(y.par_chunks(n)).zip(limbs.par_chunks(n));
         limbs.enumerate().for_each(|(i, ((x, y), p))| {
             context.ring().mul(context.word_of(a.level, i), x, y, p);
         });
     }
     Ok(sum.rescale(context, a))
-}
-
-/// Both at the lower of their levels.
-fn met<'a>(
-    context: &Context,
-    op: &'static str,
-    a: &'a Rlwe,
-    plain: &'a Plain,
-) -> Result<(Cow<'a, Rlwe>, Cow<'a, Plain>)> {
-    context.check_set(op, a.params)?;
-    context.check_set(op, plain.params)?;
-    check_count(op, a.slots, plain.slots)?;
-    match a.level > plain.level {
-        true => Ok((Cow::Owned(level_down(context, a, plain.level)?), Cow::Borrowed(plain))),
-        false => Ok((Cow::Borrowed(a), plain.at(context, a.level)?)),
-    }
 }
 
 /// Refuses values that do not fit the slots of `a`, or that the result, of a level and a scale, has no room for.
@@ -226,15 +209,12 @@ fn check(
     context.check_set(op, a.params)?;
     context.check_values(op, values)?;
     context.check_room(op, largest(values), level, scale)?;
-    check_count(op, a.slots, values.len())
-}
-
-fn check_count(op: &'static str, slots: usize, values: usize) -> Result<()> {
-    if values == slots || values == 1 {
+    if [a.slots, 1].contains(&values.len()) {
         return Ok(());
     }
-    let wanted = format!("{slots} values, or one for all slots");
-    Err(Error::bad_input(op, wanted, values.to_string(), "pad the values to the slots"))
+    let wanted = format!("{} values, or one for all slots", a.slots);
+    let remedy = "pad the values to the slots";
+    Err(Error::bad_input(op, wanted, values.len().to_string(), remedy))
 }
 
 fn largest(values: &[Complex]) -> f64 {

@@ -7,8 +7,9 @@
 use super::arithmetic::{self, down};
 use super::constants::{Encoded, encoded, encoded_bytes};
 use super::instructions::{Expanded, Instructions};
+use super::plain::{self, Operand};
+use super::polynomial;
 use super::work::Run;
-use super::{plain, polynomial};
 use crate::backend::registers::{Registers, not_loaded};
 use crate::backend::{Ckks, CkksSetup, Info, Loaded, Others, Session};
 use crate::cipher::{Purpose, Rlwe};
@@ -270,18 +271,11 @@ impl Step<'_> {
         map.apply(x, &self.instructions)
     }
 
-    /// Whether a ciphertext has the scale of its level, as an encoded plaintext has: others meet the values.
-    fn own_scale(&self, x: &Rlwe) -> bool {
-        let own = self.instructions.context().scale(x.level);
-        own.is_ok_and(|own| same_scale(x.scale, own))
-    }
-
-    /// A product with a plaintext.
-    fn times(&self, x: &Rlwe, plaintext: u32) -> Result<Rlwe> {
-        let context = self.instructions.context();
+    /// A plaintext of the program, with its encodings where it was encoded before.
+    fn operand(&self, plaintext: u32) -> Operand<'_> {
         match &self.encoded.plain {
-            Some(plain) if self.own_scale(x) => plain::multiply_encoded(context, x, plain),
-            _ => plain::multiply_plain(context, x, &self.program.plaintexts()[plaintext as usize]),
+            Some(plain) => plain.as_ref().into(),
+            None => (&self.program.plaintexts()[plaintext as usize]).into(),
         }
     }
 
@@ -331,13 +325,11 @@ impl Step<'_> {
                 arithmetic::weighted_sum(context, &terms, info.level)
             }
             CkksOp::AddPlain { src, plaintext, .. } => {
-                let (x, at) = (get(src)?, *plaintext as usize);
-                match &self.encoded.plain {
-                    Some(plain) if self.own_scale(x) => plain::add_encoded(context, x, plain),
-                    _ => plain::add_plain(context, x, &self.program.plaintexts()[at]),
-                }
+                plain::add(context, get(src)?, self.operand(*plaintext))
             }
-            CkksOp::MultiplyPlain { src, plaintext, .. } => self.times(get(src)?, *plaintext),
+            CkksOp::MultiplyPlain { src, plaintext, .. } => {
+                plain::multiply(context, get(src)?, self.operand(*plaintext))
+            }
             CkksOp::LevelDown { src, .. } => arithmetic::level_down(context, get(src)?, info.level),
             CkksOp::Rescale { src, .. } => arithmetic::rescale(context, get(src)?),
             CkksOp::Reinterpret { src, .. } => Ok(Rlwe { scale: info.scale, ..get(src)?.clone() }),

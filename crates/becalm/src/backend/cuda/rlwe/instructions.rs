@@ -4,12 +4,12 @@ use super::arithmetic::{Cipher, Factor, Sum};
 use super::key_switch::Own;
 use super::recorder::Recorder;
 use super::tape::{Kind, Limbs};
-use crate::backend::cpu::rlwe::Plain;
 use crate::cipher::Purpose;
-use crate::ckks::{power_of_rotation, same_scale, sum_rotations};
+use crate::ckks::{power_of_rotation, sum_rotations};
 use crate::program::rlwe::{CkksOp, CkksWalk};
 use crate::program::{Operation, Reg};
 use crate::{Error, Result};
+use std::sync::Arc;
 
 impl Recorder<'_> {
     /// Records a wave: one instruction, or rotations of one register. Registers that are not read after it are given back.
@@ -175,66 +175,30 @@ impl Recorder<'_> {
         Ok(sum.finish(&mut self.tape, key))
     }
 
-    /// Whether a ciphertext has the scale of its level, as an encoded plaintext has.
-    fn own_scale(&self, x: &Cipher) -> bool {
-        self.tape.context.scales().get(x.level).is_some_and(|own| same_scale(x.scale, *own))
+    /// The address of the limbs of a plaintext, at a level and a scale.
+    fn plaintext(&mut self, number: u32, at: (usize, f64)) -> Result<u64> {
+        let (context, op) = (self.tape.context, self.program.op());
+        let values = &self.program.plaintexts()[number as usize];
+        self.plains.made(number, at, || match &self.plain {
+            Some(plain) => plain.limbs(context, op, at),
+            None => Ok(Arc::new(context.plain(values, at.1, at.0, 0))),
+        })
     }
 
-    /// A ciphertext and a plaintext that was encoded before, at the lower of their levels; the scale of the plaintext.
-    fn met(
-        &mut self,
-        x: &Cipher,
-        plain: &Plain,
-        (number, slots): (u32, usize),
-    ) -> Result<(Cipher, u64, f64)> {
-        let context = self.tape.context;
-        plain.check(context, self.program.op(), slots)?;
-        let x = self.tape.down(x, x.level.min(plain.level()));
-        let scale =
-            if x.level == plain.level() { plain.scale() } else { context.scale(x.level)? };
-        let make = || plain.limbs_at(context, x.level);
-        // One that was encoded before has one scale at each level.
-        let at = self.plains.made(number, (x.level, 0.0), make)?;
-        Ok((x, at, scale))
-    }
-
-    fn add_plain(&mut self, x: &Cipher, number: u32, slots: usize) -> Result<Cipher> {
-        let encoded = self.plain.clone().filter(|_| self.own_scale(x));
-        let (x, at) = match encoded {
-            Some(plain) => {
-                let (x, at, _) = self.met(x, &plain, (number, slots))?;
-                (x, at)
-            }
-            None => {
-                let values = &self.program.plaintexts()[number as usize];
-                let how = (x.level, x.scale);
-                (x.clone(), self.plains.encoded(self.tape.context, number, values, how)?)
-            }
-        };
+    fn add_plain(&mut self, x: &Cipher, number: u32) -> Result<Cipher> {
+        let at = self.plaintext(number, (x.level, x.scale))?;
         let mut sum = Sum::new(x.level, x.scale);
-        sum.add(&x, Factor::One);
+        sum.add(x, Factor::One);
         sum.add_values(Limbs::constant(at));
         Ok(sum.kept(&mut self.tape))
     }
 
-    fn multiply_plain(&mut self, x: &Cipher, number: u32, slots: usize) -> Result<Cipher> {
-        let encoded = self.plain.clone().filter(|_| self.own_scale(x));
-        let (x, at, scale) = match encoded {
-            Some(plain) => {
-                let (x, at, own) = self.met(x, &plain, (number, slots))?;
-                let scale = x.scale * own;
-                (x, at, scale)
-            }
-            None => {
-                let context = self.tape.context;
-                let scale = context.scale(x.level - 1)? * context.step(x.level);
-                let values = &self.program.plaintexts()[number as usize];
-                let how = (x.level, scale / x.scale);
-                (x.clone(), self.plains.encoded(context, number, values, how)?, scale)
-            }
-        };
+    fn multiply_plain(&mut self, x: &Cipher, number: u32) -> Result<Cipher> {
+        let context = self.tape.context;
+        let scale = context.scale(x.level - 1)? * context.step(x.level);
+        let at = self.plaintext(number, (x.level, scale / x.scale))?;
         let mut sum = Sum::new(x.level, scale);
-        sum.add(&x, Factor::Values(Limbs::constant(at)));
+        sum.add(x, Factor::Values(Limbs::constant(at)));
         Ok(sum.rescale(&mut self.tape))
     }
 
@@ -290,11 +254,11 @@ impl Recorder<'_> {
             }
             CkksOp::AddPlain { src, plaintext, .. } => {
                 let x = self.get(*src)?;
-                self.add_plain(&x, *plaintext, info.slots)?
+                self.add_plain(&x, *plaintext)?
             }
             CkksOp::MultiplyPlain { src, plaintext, .. } => {
                 let x = self.get(*src)?;
-                self.multiply_plain(&x, *plaintext, info.slots)?
+                self.multiply_plain(&x, *plaintext)?
             }
             _ => self.without_key(op)?,
         })

@@ -5,7 +5,7 @@ use super::super::memory::Block;
 use crate::backend::cpu::rlwe::{LinearMap, encoded, permute};
 use crate::cipher::{Held, Purpose, SwitchKey};
 use crate::ckks::{Context, Steps};
-use crate::math::complex::Complex;
+use crate::math::rns::Scratch;
 use crate::program::rlwe::MapSpec;
 use crate::{Error, Progress, Result};
 use becalm_cuda::Device;
@@ -192,29 +192,15 @@ impl Plains {
         Plains { device: device.clone(), made: HashMap::new() }
     }
 
-    /// The address of values at a level and a scale.
+    /// The address of the limbs of a plaintext at a level and a scale, which are made once.
     ///
     /// # Errors
-    /// `Memory` if they do not fit; errors of the device.
-    pub fn encoded(
-        &mut self,
-        context: &Context,
-        number: u32,
-        values: &[Complex],
-        (level, scale): (usize, f64),
-    ) -> Result<u64> {
-        self.made(number, (level, scale), || Ok(context.plain(values, scale, level, 0)))
-    }
-
-    /// The address of limbs that are made once.
-    ///
-    /// # Errors
-    /// As [`Plains::encoded`]; the errors of `make`.
-    pub fn made<T: std::ops::Deref<Target = [f64]>>(
+    /// `Memory` if they do not fit; errors of the device and of `make`.
+    pub fn made(
         &mut self,
         number: u32,
         (level, scale): (usize, f64),
-        make: impl FnOnce() -> Result<T>,
+        make: impl FnOnce() -> Result<Arc<Scratch>>,
     ) -> Result<u64> {
         let key = (number, level, scale.to_bits());
         if let Some(block) = self.made.get(&key) {

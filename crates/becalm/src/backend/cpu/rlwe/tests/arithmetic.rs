@@ -27,55 +27,57 @@ fn keys(rotations: impl IntoIterator<Item = i64>) -> Arc<CkksKeys> {
     Arc::new(WORLD.context.keys(&WORLD.secret, &needs).unwrap())
 }
 
+/// A ciphertext and an encoded plaintext have the words of the ciphertext and the values, whatever their levels and scales are.
 #[test]
-fn what_is_encoded_once_serves_many_levels() {
+fn what_is_encoded_once_serves_every_level_with_the_same_words() {
     let World { context, secret, .. } = &*WORLD;
     let (m, k) = (message(2048, 0.3), message(2048, 1.7));
     let plain = Plain::new(context, &k, 6).unwrap();
     assert_eq!((plain.level(), plain.slots(), plain.params()), (6, 2048, "ckks_toy_12"));
     assert_eq!(plain.scale(), context.scale(6).unwrap());
-    assert_eq!(plain.bytes(), context.words(6) * 4096 * 8);
+    assert_eq!(plain.bytes(), context.words(6) * 4096 * 8 + 2048 * 16);
     let back = plain.decode(context).unwrap();
     assert!(back.iter().zip(&k).all(|(a, b)| (*a - *b).abs() < 1e-9));
     let sums: Vec<Complex> = m.iter().zip(&k).map(|(a, b)| *a + *b).collect();
     let products: Vec<Complex> = m.iter().zip(&k).map(|(a, b)| *a * *b).collect();
-    for (level, met) in [(10, 6), (6, 6), (5, 5), (1, 1)] {
+    let bytes = |x: Rlwe| context.ciphertext_to_bytes(&x).unwrap();
+    for level in [10, 6, 5, 1, 10] {
         let x = context.encrypt(&m, level, secret).unwrap();
-        let sum = plain::add_encoded(context, &x, &plain).unwrap();
-        assert!(sum.level() == met && bits(&sum, &sums) > 27.0, "level {level}");
-        let product = plain::multiply_encoded(context, &x, &plain).unwrap();
-        assert!(product.level() == met - 1, "level {level}");
+        let odd = Rlwe { scale: x.scale * 1.25, ..x.clone() };
+        let sum = plain::add(context, &x, &plain).unwrap();
+        assert!(sum.level() == level && bits(&sum, &sums) > 27.0, "level {level}");
+        let product = plain::multiply(context, &x, &plain).unwrap();
+        assert!(product.level() == level - 1, "level {level}");
         let claimed = server(&WORLD.keys).multiply_plain(&x, &k).unwrap();
         assert!(part(&claimed, &products) < 1.2, "level {level}");
         assert!(bits(&product, &products) > -claimed.error().log2() - 4.0, "level {level}");
-        let scale = context.scale(met - 1).unwrap();
+        let scale = context.scale(level - 1).unwrap();
         assert!((product.scale() / scale - 1.0).abs() < 1e-12, "level {level}");
+        for x in [&x, &odd] {
+            let met = [plain::add(context, x, &plain), plain::multiply(context, x, &plain)];
+            let values = [plain::add(context, x, &k), plain::multiply(context, x, &k)];
+            assert_eq!(met.map(|x| bytes(x.unwrap())), values.map(|x| bytes(x.unwrap())));
+        }
+        let both = context.words(6) + context.words(level);
+        assert_eq!(plain.bytes(), both * 4096 * 8 + 2048 * 16, "level {level}");
     }
     let x = context.encrypt(&m, 0, secret).unwrap();
-    assert!(bits(&plain::add_encoded(context, &x, &plain).unwrap(), &sums) > 24.0);
-    refused("bad_input", "level 1 or above", plain::multiply_encoded(context, &x, &plain));
-    // One value for all slots, and the same as in one step.
+    assert!(bits(&plain::add(context, &x, &plain).unwrap(), &sums) > 24.0);
+    refused("bad_input", "level 1 or above", plain::multiply(context, &x, &plain));
+    // One value for all slots.
     let half = Plain::new(context, &[Complex::from(0.5)], 6).unwrap();
     let x = context.encrypt(&m, 6, secret).unwrap();
     let halves: Vec<Complex> = m.iter().map(|a| *a * 0.5).collect();
-    assert!(bits(&plain::multiply_encoded(context, &x, &half).unwrap(), &halves) > 27.0);
-    let bytes = |x: Rlwe| context.ciphertext_to_bytes(&x).unwrap();
-    let once = plain::multiply_encoded(context, &x, &plain).unwrap();
-    assert_eq!(bytes(once), bytes(plain::multiply_plain(context, &x, &k).unwrap()));
-    let once = plain::add_encoded(context, &x, &plain).unwrap();
-    assert_eq!(bytes(once), bytes(plain::add_plain(context, &x, &k).unwrap()));
-    refused(
-        "bad_input",
-        "2048 values",
-        plain::add_encoded(context, &x, &Plain::new(context, &k[..4], 6).unwrap()),
-    );
+    assert!(bits(&plain::multiply(context, &x, &half).unwrap(), &halves) > 27.0);
+    let few = Plain::new(context, &k[..4], 6).unwrap();
+    refused("bad_input", "2048 values", plain::add(context, &x, &few));
     refused("bad_input", "a level from 0 to 10", Plain::new(context, &k, 11));
     refused("bad_input", "a power of two", Plain::new(context, &k[..3], 1));
     refused("bad_input", "values below", Plain::new(context, &[Complex::from(1e3)], 0));
     refused("bad_input", "NaN", Plain::new(context, &[Complex::from(f64::NAN)], 0));
     let large = Plain::new(context, &[Complex::from(1e3)], 1).unwrap();
     let x = context.encrypt(&m, 1, secret).unwrap();
-    refused("bad_input", "values below", plain::multiply_encoded(context, &x, &large));
+    refused("bad_input", "values below", plain::multiply(context, &x, &large));
 }
 
 #[test]

@@ -106,7 +106,7 @@ impl Attacker<'_> {
             let plain = Plain::new(self.context, &added, self.zeros.level).unwrap();
             let at_most = self.border - plain.decode(self.context).unwrap()[slot].re;
             if low < at_most && at_most < high {
-                let sum = plain::add_encoded(self.context, self.zeros, &plain).unwrap();
+                let sum = plain::add(self.context, self.zeros, &plain).unwrap();
                 let program = CkksProgram::like(self.context, &[self.zeros], |p, args| {
                     Ok(vec![p.add_plain(args[0], &added)?])
                 });
@@ -462,6 +462,38 @@ fn what_a_file_states_is_not_believed() {
     }
     assert_eq!(kind(read(&x).vouched_like(&lower)), Some("bad_input"));
     assert_eq!(kind(read(&x).vouched_like(&read(&dry))), Some("bad_input"));
+}
+
+/// With a public key of (0, ε) a phase is ε·v·s, for a v that its maker sees in the ciphertext: one shared decryption gave the secret key.
+/// Evaluation keys of others do the same.
+#[test]
+fn keys_from_files_are_no_ground_to_share_on() {
+    let World { context, secret, keys } = &*WORLD;
+    let m = [Complex::from(0.5); 8];
+    let own = context.public_key(secret).unwrap();
+    let file = context.public_key_to_bytes(&own).unwrap();
+    let read = context.public_key_from_bytes(&file, Trust::default()).unwrap();
+    let fine = |x: &Rlwe| context.bits_to_share(x, 1).is_ok();
+    let standing = |x: Result<Rlwe>| x.unwrap().account().standing;
+    assert!(fine(&context.encrypt_public(&m, 3, &own).unwrap()));
+    assert!(fine(&context.encrypt_public_within(&m, 2.0, 3, &own).unwrap()));
+    assert_eq!(standing(context.encrypt_public(&m, 3, &read)), Standing::Foreign);
+    let x = context.encrypt_public_within(&m, 2.0, 3, &read).unwrap();
+    assert_eq!(x.account().standing, Standing::Foreign);
+    let says = context.decrypt_to_share(&x, secret, -10.0, 1).err().unwrap().to_string();
+    assert!(says.contains("keys from a file") && says.contains("vouch"), "{says}");
+    assert!(fine(&x.vouched(2.0, 0.25).unwrap()));
+    let mut file = vec![];
+    context.write_keys(keys, &mut file).unwrap();
+    let read = Arc::new(context.read_keys(&file[..]).unwrap());
+    let x = context.encrypt(&m, 3, secret).unwrap();
+    for (keys, wanted) in [(keys, Standing::Bounded), (&read, Standing::Foreign)] {
+        let server = server(keys);
+        assert_eq!(standing(server.rotate(&x, 1)), wanted);
+        assert_eq!(standing(server.multiply(&x, &x)), wanted);
+        // Sums need no key.
+        assert_eq!(standing(server.add(&x, &x)), Standing::Bounded);
+    }
 }
 
 /// Bounds that cannot be, and values that their level has no room for.
