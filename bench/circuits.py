@@ -109,7 +109,7 @@ def processor(becalm: str, aes: Path) -> list[dict]:
     line(*["---"] * 11)
     rows, name = [], "Bristol aes_128, one block"
     for width in WIDTHS:
-        found = cost(becalm, aes, "--backend", "processor", "--width", str(width))
+        found = cost(becalm, aes, "--device", "processor", "--width", str(width))
         p, count = found["processor"], found["bootstraps"]
         each = round(1000 * found["seconds"] / count, 3)
         line(

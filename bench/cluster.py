@@ -34,7 +34,7 @@ def spent() -> float:
 def worked(folder: pathlib.Path, workers: int) -> tuple[float, float]:
     """Seconds by the clock and processor seconds of workers that do a job."""
     line = [sys.executable, "-m", "becalm", "job", "work", str(folder), "--allow-insecure"]
-    line += ["--threads", "1", "--backend", "cpu"]
+    line += ["--threads", "1", "--device", "cpu"]
     began, before = time.monotonic(), spent()
     names = [[*line, "--name", f"w{i}"] for i in range(workers)]
     null = subprocess.DEVNULL

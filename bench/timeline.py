@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "bench" / "results" / "timeline.json"
 CIRCUIT = "crates/becalm/circuits/adder8.txt"
-COMMAND = ["circuit", "cost", CIRCUIT, "--backend", "processor", "--width", "8"]
+COMMAND = ["circuit", "cost", CIRCUIT, "--device", "processor", "--width", "8"]
 
 
 def measured():

@@ -115,7 +115,7 @@ def kind(file):
 @pytest.fixture(scope="module")
 def demo():
     """A demo that runs, and its address."""
-    command = [*BECALM, "demo", "--client", str(MODULE), "--json", "--backend", "cpu"]
+    command = [*BECALM, "demo", "--client", str(MODULE), "--json", "--device", "cpu"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     text = ""
     while not text.endswith("}\n"):

@@ -220,11 +220,11 @@ def test_threads_share_a_server_and_the_interpreter_stays_free(toy):
     assert len(ticks) > 3
 
 
-def test_every_backend_and_thread_count(toy, tmp_path):
+def test_every_device_and_thread_count(toy, tmp_path):
     path = tmp_path / "server.becalm"
     toy.server.save(path)
     x = toy.secret.encrypt(range(P))
-    for choice in ({"backend": "cpu"}, {"backend": "reference"}, {"threads": 1}, {"threads": 3}):
+    for choice in ({"device": "cpu"}, {"device": "reference"}, {"threads": 1}, {"threads": 3}):
         server = becalm.load(path, allow_insecure=True, **choice)
         y = server.bootstrap(x, lambda m: P - 1 - m)
         assert toy.secret.decrypt(y).tolist() == list(range(P))[::-1]

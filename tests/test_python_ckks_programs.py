@@ -395,7 +395,7 @@ def test_the_command_evaluates_and_describes_programs(tmp_path):
     for words, arguments in (
         ("2 inputs of every lane, got 3 files", [*job, "a", "b", "c", "--force"]),
         ("2 outputs on each of 1 lane, got 4 files", [*job, "a", "b", "--force"]),
-        ("cpu", [*job, "a", "b", "c", "d", "--force", "--backend", "cuda"]),
+        ("cpu", [*job, "a", "b", "c", "d", "--force", "--device", "cuda"]),
         ("exists", [*job, "a", "b", "c", "d"]),
         (
             "becalm keygen --program FILE",

@@ -394,7 +394,7 @@ def test_arguments_of_another_type(toy):
         lambda: becalm.SecretKey(None),
         lambda: becalm.Server(toy.secret),
         lambda: becalm.Server(toy.server._key, threads=-1),
-        lambda: becalm.Server(toy.server._key, backend="abacus").open(),
+        lambda: becalm.Server(toy.server._key, device="abacus"),
         lambda: toy.server.cost(p, lanes=-1),
     ):
         with pytest.raises(becalm.BadInput):

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import importlib.util
+import inspect
 import json
 import os
 import pathlib
@@ -60,7 +61,7 @@ def test_a_gpu_that_is_not_there_is_refused_before_keys_are_made(monkeypatch) ->
         becalm.Server(server._key, device="cuda")
     # A machine that does not run the set, too.
     with pytest.raises(becalm.WrongParams):
-        becalm.keygen("toy_1_1", backend="processor", **TOY)
+        becalm.keygen("toy_1_1", device="processor", **TOY)
 
 
 def test_devices_have_names() -> None:
@@ -70,11 +71,34 @@ def test_devices_have_names() -> None:
         with pytest.raises(becalm.BadInput, match="CUDA_VISIBLE_DEVICES"):
             becalm.keygen("toy_1_1", device=name, **TOY)
         with pytest.raises(becalm.BadInput, match="CUDA_VISIBLE_DEVICES"):
-            becalm.keygen("toy_1_1", backend=name, **TOY)
-    with pytest.raises(becalm.BadInput):
-        becalm.keygen("toy_1_1", device=1, **TOY)
-    with pytest.raises(becalm.BadInput, match="leave one out"):
-        becalm.keygen("toy_1_1", device="cuda", backend="processor", **TOY)
+            becalm.keygen("ckks_toy_12", device=name, bootstrap=None, **TOY)
+    for name in (1, None, "abacus"):
+        with pytest.raises(becalm.BadInput, match="the device cpu, cuda, processor, reference or"):
+            becalm.keygen("toy_1_1", device=name, **TOY)
+        with pytest.raises(becalm.BadInput, match="the device cpu, cuda, processor, reference or"):
+            becalm.keygen("ckks_toy_12", device=name, bootstrap=None, **TOY)
+
+
+def test_a_machine_has_one_argument() -> None:
+    calls = (
+        becalm.keygen,
+        becalm.load,
+        becalm.from_bytes,
+        becalm.cluster,
+        becalm.Server,
+        becalm.Server.from_bytes,
+        becalm.SecretKey.server,
+        becalm.ckks.keygen,
+        becalm.ckks.load_server,
+        becalm.ckks.aggregate,
+        becalm.ckks.SecretKey.server,
+    )
+    for call in calls:
+        names = inspect.signature(call).parameters
+        assert names["device"].default == "auto" and "backend" not in names, call
+    for name in ("toy_1_1", "ckks_toy_12"):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'backend'"):
+            becalm.keygen(name, device="cpu", **TOY)
 
 
 def test_ckks_takes_the_machines_that_run_it(tmp_path) -> None:
@@ -82,20 +106,20 @@ def test_ckks_takes_the_machines_that_run_it(tmp_path) -> None:
     few = {"slots": 4, "bootstrap": None}
     # A set may be given by its name or as it is.
     toy = becalm.ckks.params("ckks_toy_12")
-    secret, server = becalm.keygen(toy, backend="reference", **few, **TOY)
+    secret, server = becalm.keygen(toy, device="reference", **few, **TOY)
     assert "reference" in server._repr_html_()
     x = secret.encrypt([0.5, -0.25, 0.0, 1.0], level=1)
     on_cpu = secret.server(rotations=[1], device="cpu", bootstrap=None, progress=False)
     # Where arithmetic is exact both have the same words.
     assert (x + x).to_bytes() == (on_cpu.attach(x) + on_cpu.attach(x)).to_bytes()
     server.save(tmp_path / "keys")
-    again = becalm.load(tmp_path / "keys", backend="reference", allow_insecure=True)
+    again = becalm.load(tmp_path / "keys", device="reference", allow_insecure=True)
     square = again.attach(x) ** 2
     assert np.allclose(secret.decrypt(square)[:4], [0.25, 0.0625, 0.0, 1.0], atol=1e-6)
     with pytest.raises(becalm.Unsupported, match="a machine that runs CKKS, got processor"):
-        becalm.keygen("ckks_toy_12", backend="processor", **few, **TOY)
+        becalm.keygen("ckks_toy_12", device="processor", **few, **TOY)
     with pytest.raises(becalm.Unsupported, match="a machine that runs CKKS, got processor"):
-        secret.server(backend="processor", bootstrap=None, progress=False)
+        secret.server(device="processor", bootstrap=None, progress=False)
     with pytest.raises(becalm.BadInput, match=r"arguments of becalm\.ckks\.keygen"):
         becalm.keygen("ckks", bits=4, progress=False)
 

@@ -346,7 +346,7 @@ def load(
     *,
     allow_insecure: bool = False,
     limit: int | None = None,
-    backend: str = "auto",
+    device: str = "auto",
     threads: int = 0,
 ) -> Any:
     """Reads any file that becalm wrote. The result has the class that `save` was called on.
@@ -361,7 +361,7 @@ def load(
         Whether sets below 128 bits are accepted.
     limit
         The largest number of bytes of a batch of ciphertexts or a program, 1 GiB by default.
-    backend, threads
+    device, threads
         The machine of a server.
 
     Returns
@@ -394,7 +394,7 @@ def load(
         return SecretKey(_native.SecretKey.load(path, allow_insecure))
     if kind == "becalm.evaluation_key":
         key = _native.EvaluationKey.load(path, allow_insecure)
-        return Server(key, backend=backend, threads=threads)
+        return Server(key, device=device, threads=threads)
     if kind == "becalm.slot_key":
         return SlotKey(_native.SlotKey.load(path, allow_insecure))
     if kind == "becalm.lwe":
@@ -428,7 +428,7 @@ def load(
         )
     if kind == "becalm.ckks_evaluation_keys":
         return ckks.load_server(
-            path, allow_insecure=allow_insecure, backend=backend, threads=threads
+            path, allow_insecure=allow_insecure, device=device, threads=threads
         )
     if kind == "becalm.rlwe":
         context = _vectors.context(name, bool(allow_insecure), count("load", "threads", threads))
@@ -446,7 +446,7 @@ def from_bytes(
     *,
     allow_insecure: bool = False,
     limit: int | None = None,
-    backend: str = "auto",
+    device: str = "auto",
     threads: int = 0,
 ) -> Any:
     """Reads bytes that `x.to_bytes()` made, of any class.
@@ -464,7 +464,7 @@ def from_bytes(
     limit
         The largest number of bytes of a batch of ciphertexts or a program, 1 GiB by default. The
         masks of a seeded batch count. The size of a key follows from its parameter set.
-    backend, threads
+    device, threads
         The machine of a server.
 
     Returns
@@ -501,7 +501,7 @@ def from_bytes(
     if kind == "becalm.secret_key":
         return SecretKey.from_bytes(data, **trust)
     if kind == "becalm.evaluation_key":
-        return Server.from_bytes(data, **trust, backend=backend, threads=threads)
+        return Server.from_bytes(data, **trust, device=device, threads=threads)
     if kind == "becalm.slot_key":
         return SlotKey.from_bytes(data, **trust)
     if kind == "becalm.lwe":

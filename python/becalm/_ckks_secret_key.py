@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
 
 import numpy.typing as npt
 
-from becalm import _html, _machine, _native, _values
+from becalm import _html, _native, _values
 from becalm._called import called
 from becalm._ckks_vector import array, at_least_one_value, at_level, vector
 from becalm._files import of_kind
@@ -292,8 +292,7 @@ class SecretKey(Key):
         conjugate: bool = True,
         needs: Needs | None = None,
         compact: bool | str | None = None,
-        backend: str = "auto",
-        device: str | None = None,
+        device: str = "auto",
         progress: Progress = None,
     ) -> Server:
         """Makes another server for this key: with more rotations, keys of another size, or keys
@@ -305,7 +304,7 @@ class SecretKey(Key):
             Values in a ciphertext, by default those of this key.
         bootstrap, kinds, stage_count, iterations, rotations, conjugate, needs, compact, progress
             As for `becalm.keygen`. Nothing is taken over from an earlier server.
-        backend, device
+        device
             The machine that computes, as for `becalm.keygen`.
 
         Returns
@@ -334,7 +333,6 @@ class SecretKey(Key):
         >>> secret.decrypt(second.attach(x).rotate(1)).round(3).tolist()
         [2.0, 3.0, 4.0, 1.0]
         """
-        machine = _machine.named(backend, device)
         plan = asked(
             self._context.name,
             slots=self._slots if slots is None else slots,
@@ -348,7 +346,7 @@ class SecretKey(Key):
             needs=needs,
             compact=compact,
         )
-        context = self._context.again(plan.form != "ready", machine)
+        context = self._context.again(plan.form != "ready", str(device))
         keys = keys_of(self._native, plan, context, progress)
         made = self._serves(plan, context, keys)
         self._server = made

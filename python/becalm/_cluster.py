@@ -305,7 +305,7 @@ def cluster(
     *,
     workers: int | None = None,
     threads: int = 1,
-    backend: str = "auto",
+    device: str = "auto",
     lease: float = 60.0,
     patience: float = 600.0,
     token: str | None = None,
@@ -324,8 +324,8 @@ def cluster(
         How many, by default one for each core divided by `threads`.
     threads
         Threads of each.
-    backend
-        The machine that each computes on.
+    device
+        The machine that each computes on, as for `becalm.keygen`.
     lease
         Seconds after which a worker that gives no sign of life loses its chunk.
     patience
@@ -376,7 +376,7 @@ def cluster(
     choice = {
         "workers": max(1, _values.count("cluster", "workers", many)),
         "threads": threads,
-        "backend": backend,
+        "device": device,
         "lease": _values.real("cluster", "lease", lease),
         "patience": _values.real("cluster", "patience", patience),
     }

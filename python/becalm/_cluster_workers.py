@@ -32,7 +32,7 @@ class Choice:
     #: Threads of each; 0 for all.
     threads: int
     #: Name of the machine.
-    backend: str
+    device: str
     #: Seconds after which the claim of a worker that gives no sign of life is stale.
     lease: float
     #: Seconds without a step, or for a chunk on Ray, after which a worker counts as hanging.
@@ -91,7 +91,7 @@ class Processes(Workers):
         choice = self._choice
         line = [sys.executable, "-m", "becalm", "job", "work", self._folder, "--allow-insecure"]
         line += ["--name", f"local-{index}", "--threads", str(choice.threads)]
-        line += ["--backend", choice.backend, "--lease", str(choice.lease)]
+        line += ["--device", choice.device, "--lease", str(choice.lease)]
         line += ["--patience", str(choice.patience)]
         null = subprocess.DEVNULL
         process = subprocess.Popen(line, stdin=null, stdout=null, stderr=self._errors)
@@ -129,7 +129,7 @@ class Processes(Workers):
 class Host:
     """A session of a job in an actor: program and keys stand in one folder of each host."""
 
-    def __init__(self, job: str, files: dict[str, Any], backend: str, threads: int) -> None:
+    def __init__(self, job: str, files: dict[str, Any], device: str, threads: int) -> None:
         import ray
 
         folder = os.path.join(tempfile.gettempdir(), f"becalm-{os.getuid()}-{job}")
@@ -146,7 +146,7 @@ class Host:
         if os.stat(folder).st_uid != os.getuid():
             remedy = "remove it, or set another TMPDIR"
             raise Unsupported("cluster", "a folder of this user", folder, remedy)
-        self._runner = _native.JobRunner(folder, backend, threads, True)
+        self._runner = _native.JobRunner(folder, device, threads, True)
 
     def class_of_results(self) -> str:
         """The class of arithmetic."""
@@ -195,7 +195,7 @@ class RayWorkers(Workers):
         places = {n: os.path.join(self._folder, n) for n in names}
         self._files = {n: ray.put(np.fromfile(p, np.uint8)) for n, p in places.items()}
         self._id = hashlib.sha256(pathlib.Path(places["job.json"]).read_bytes()).hexdigest()[:32]
-        gpus = int(self._choice.backend.startswith("cuda"))
+        gpus = int(self._choice.device.startswith("cuda"))
         # A worker that died is replaced here: Ray would give it the task of before again.
         cpus = max(self._choice.threads, 1)
         self._class = ray.remote(num_cpus=0 if gpus else cpus, num_gpus=gpus)(Host)
@@ -206,7 +206,7 @@ class RayWorkers(Workers):
 
     def _open(self) -> None:
         choice = self._choice
-        handle: Any = self._class.remote(self._id, self._files, choice.backend, choice.threads)
+        handle: Any = self._class.remote(self._id, self._files, choice.device, choice.threads)
         actor = _Actor(handle, f"ray-{self._started}", began=time.monotonic())
         self._started += 1
         self._actors.append(actor)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from becalm import _html, _machine, _native, _progress, _values
+from becalm import _html, _native, _progress, _values
 from becalm._called import called
 from becalm._ckks_cost import Needs
 from becalm._ckks_secret_key import PublicKey
@@ -112,7 +112,7 @@ class Party(_html.Shown):
                 conjugate=conjugate,
                 needs=needs,
             )
-            own = context_of(plan, allow_insecure, threads, _machine.named("auto", None))
+            own = context_of(plan, allow_insecure, threads, "auto")
             count = _values.count("Party", "parties", parties)
             least = count if threshold is None else _values.count("Party", "threshold", threshold)
             number = _values.count("Party", "index", index)
@@ -414,8 +414,7 @@ def aggregate(
     slots: int | None = None,
     compact: bool | str | None = None,
     allow_insecure: bool = False,
-    backend: str = "auto",
-    device: str | None = None,
+    device: str = "auto",
     threads: int = 0,
     progress: Progress = None,
 ) -> CollectiveKeys:
@@ -434,7 +433,7 @@ def aggregate(
         The form of the keys in memory, as for `keygen`.
     allow_insecure
         Whether sets below 128 bits are accepted.
-    backend, device, threads
+    device, threads
         The machine of the server, as for `keygen`.
     progress
         As for `keygen`.
@@ -471,7 +470,7 @@ def aggregate(
         stage_count=None,
         compact=compact,
     )
-    on = context_of(plan, allow_insecure, threads, _machine.named(backend, device))
+    on = context_of(plan, allow_insecure, threads, device)
     with _progress.shown(progress, "keys", 0.5) as callback:
         public, keys = _native.ckks_aggregate(on, natives, plan.form, callback)
     server = Server(plan, on, keys)

@@ -41,12 +41,12 @@ def asked(
 
 
 def context_of(
-    plan: _native.CkksPlan, allow_insecure: bool, threads: int, machine: str
+    plan: _native.CkksPlan, allow_insecure: bool, threads: int, device: str
 ) -> _native.CkksMachine:
     """The set of a plan on a machine; raises where the machine does not run it."""
     count = _values.count("keygen", "threads", threads)
     compact = plan.form != "ready"
-    return _native.CkksMachine(plan.name, bool(allow_insecure), count, compact, machine)
+    return _native.CkksMachine(plan.name, bool(allow_insecure), count, compact, str(device))
 
 
 def keys_of(

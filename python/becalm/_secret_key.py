@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from becalm import (
     _html,
-    _machine,
     _native,
     _progress,
     _types,
@@ -376,8 +375,7 @@ class SecretKey(_html.Shown):
     def server(
         self,
         *,
-        backend: str = "auto",
-        device: str | None = None,
+        device: str = "auto",
         threads: int = 0,
         progress: Progress = None,
     ) -> Server:
@@ -385,10 +383,8 @@ class SecretKey(_html.Shown):
 
         Parameters
         ----------
-        backend
-            The machine that computes, a simulated one too.
         device
-            `"cpu"`, `"cuda"` or `"auto"`.
+            The machine that computes, as for `becalm.keygen`.
         threads
             How many threads compute; 0 means all.
         progress
@@ -405,10 +401,10 @@ class SecretKey(_html.Shown):
         >>> secret.decrypt(server.bootstrap(secret.encrypt([3, 1]), lambda m: m // 2))
         array([1, 0])
         """
-        machine = _machine.named(backend, device, self.params)
+        _native.require_machine(str(device), self.params)
         with _progress.shown(progress, "keys", 0.0) as callback:
             key = self._native.evaluation_key(callback)
-        return Server(key, backend=machine, threads=threads)
+        return Server(key, device=device, threads=threads)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Writes the key to a file that only its owner can read, for `becalm.load`.

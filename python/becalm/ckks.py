@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from becalm import _machine, _native, _pair, _public, _values
+from becalm import _native, _pair, _public, _values
 from becalm._arithmetic import Matrix, depth, dot, sum_rotations
 from becalm._called import called
 from becalm._catalogue import (
@@ -215,8 +215,7 @@ def keygen(
     needs: Needs | None = None,
     compact: bool | str | None = None,
     allow_insecure: bool = False,
-    backend: str = "auto",
-    device: str | None = None,
+    device: str = "auto",
     threads: int = 0,
     progress: Progress = None,
     strict: bool = False,
@@ -252,7 +251,7 @@ def keygen(
         eighths of the size, for more time. By default sets of 14 levels or more are packed.
     allow_insecure
         Whether sets below 128 bits of security are accepted.
-    backend, device, threads, progress
+    device, threads, progress
         As for `becalm.keygen`. A machine that does not run CKKS raises an error before any key is
         made.
     strict
@@ -281,7 +280,6 @@ def keygen(
     >>> secret.decrypt(secret.encrypt([1, 2, 3, 4]).rotate(1)).round(2).tolist()
     [2.0, 3.0, 4.0, 1.0]
     """
-    machine = _machine.named(backend, device)
     plan = asked(
         name,
         slots=slots,
@@ -295,7 +293,7 @@ def keygen(
         compact=compact,
         needs=needs,
     )
-    context = context_of(plan, allow_insecure, threads, machine)
+    context = context_of(plan, allow_insecure, threads, device)
     native = _native.CkksSecretKey.generate(context)
     server = Server(plan, context, keys_of(native, plan, context, progress))
     server.strict = strict
@@ -312,8 +310,7 @@ def load_server(
     kinds: Iterable[str] | str | None = None,
     stage_count: int | None = None,
     allow_insecure: bool = False,
-    backend: str = "auto",
-    device: str | None = None,
+    device: str = "auto",
     threads: int = 0,
     memory: str | float = "full",
     compact: bool | str | None = None,
@@ -330,7 +327,7 @@ def load_server(
         The file has them. Pass them only to use the keys for another purpose that they suffice for.
     allow_insecure
         Whether sets below 128 bits are accepted.
-    backend, device, threads
+    device, threads
         As for `keygen`.
     memory
         Bounds keys and encoded matrices of a bootstrap together: gigabytes, `"full"`, or `"low"`,
@@ -384,7 +381,7 @@ def load_server(
         compact=compact_of(noted[4]) if compact is None else compact,
         iterations=noted[5],
     )
-    context = context_of(plan, allow_insecure, threads, _machine.named(backend, device))
+    context = context_of(plan, allow_insecure, threads, device)
     try:
         keys = _native.CkksKeys.load(
             context, file, budget is not None, "ready" if budget else plan.form

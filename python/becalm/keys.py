@@ -9,7 +9,6 @@ from typing import Any, overload
 
 from becalm import (
     _choice,
-    _machine,
     _native,
     _pair,
     _public,
@@ -56,8 +55,7 @@ def keygen(
     needs: ckks.Needs | None = None,
     compact: bool | str | None = None,
     allow_insecure: bool = False,
-    backend: str = "auto",
-    device: str | None = None,
+    device: str = "auto",
     threads: int = 0,
     progress: Progress = None,
     strict: bool = False,
@@ -70,8 +68,7 @@ def keygen(
     slots: int | None = None,
     log2_pfail: float | None = None,
     allow_insecure: bool = False,
-    backend: str = "auto",
-    device: str | None = None,
+    device: str = "auto",
     threads: int = 0,
     progress: Progress = None,
 ) -> Keys: ...
@@ -81,8 +78,7 @@ def keygen(
     *,
     slots: int | None = None,
     allow_insecure: bool = False,
-    backend: str = "auto",
-    device: str | None = None,
+    device: str = "auto",
     threads: int = 0,
     progress: Progress = None,
 ) -> Keys | ckks.Keys: ...
@@ -94,8 +90,7 @@ def keygen(
     slots: int | None = None,
     log2_pfail: float | None = None,
     allow_insecure: bool = False,
-    backend: str = "auto",
-    device: str | None = None,
+    device: str = "auto",
     threads: int = 0,
     progress: Progress = None,
     **of_ckks: Any,
@@ -120,12 +115,12 @@ def keygen(
         Largest log2 of the failure probability of one bootstrap, -128 by default.
     allow_insecure
         Whether sets below 128 bits of security are accepted.
-    backend
-        The machine that computes, a simulated one too.
     device
-        `"cpu"`, `"cuda"` or `"auto"` (the default): a GPU whose kernels run the set, else the CPU.
-        A `RuntimeWarning` says why a GPU of this machine is not used, and the server's `repr` why
-        none is found. With `threads`, `"auto"` is the CPU.
+        The machine that computes. `"auto"` (the default) is a GPU whose kernels run the set, else
+        the CPU. A `RuntimeWarning` says why a GPU of this machine is not used, and the server's
+        `repr` why none is found. With `threads`, `"auto"` is the CPU. `"cpu"` and `"cuda"` take
+        nothing else. `"processor"` is a simulated processor, and `"reference"` the slow, exact
+        definition of every instruction.
     threads
         How many threads compute; 0 means all.
     progress
@@ -171,7 +166,7 @@ def keygen(
             got = ", ".join(unfit)
             raise BadInput("keygen", "arguments of becalm.ckks.keygen", got, "leave it out")
         same: dict[str, Any] = {"slots": slots, "threads": threads, "progress": progress}
-        same.update(backend=backend, device=device, allow_insecure=allow_insecure)
+        same.update(device=device, allow_insecure=allow_insecure)
         return ckks.keygen(params, **same, **of_ckks)
     if of_ckks:
         got = ", ".join(of_ckks)
@@ -185,9 +180,9 @@ def keygen(
         remedy = "leave one of them out"
         raise BadInput("keygen", "a set by name or by need", "both", remedy)
     chosen.require_secure(allow_insecure)
-    machine = _machine.named(backend, device, chosen)
+    _native.require_machine(str(device), chosen)
     chosen.require_keys(_native.free_memory())
     if progress is not False and sys.stderr:
         say(_choice.announcement(chosen))
     secret = SecretKey.generate(chosen, allow_insecure=allow_insecure)
-    return Keys(secret, secret.server(backend=machine, threads=threads, progress=progress))
+    return Keys(secret, secret.server(device=device, threads=threads, progress=progress))

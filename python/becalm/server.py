@@ -39,21 +39,21 @@ class Server(_gates.Gates, _html.Shown):
     array([9, 1])
     """
 
-    __slots__ = ("_backend", "_evaluator", "_key", "_lock", "_seconds_each", "_threads")
+    __slots__ = ("_device", "_evaluator", "_key", "_lock", "_seconds_each", "_threads")
 
     def __init__(
         self,
         key: _native.EvaluationKey,
         *,
-        backend: str = "auto",
-        device: str | None = None,
+        device: str = "auto",
         threads: int = 0,
     ) -> None:
         if not isinstance(key, _native.EvaluationKey):
             remedy = "use becalm.keygen(), SecretKey.server() or becalm.load()"
             raise BadInput("server", "an evaluation key", type(key).__name__, remedy)
         self._key = key
-        self._backend = _machine.named(backend, device, key.params)
+        self._device = str(device)
+        _native.require_machine(self._device, key.params)
         self._threads = _values.count("server", "threads", threads)
         self._evaluator: _native.Evaluator | None = None
         self._lock = Lock()
@@ -98,7 +98,7 @@ class Server(_gates.Gates, _html.Shown):
     def _opened(self) -> _native.Evaluator:
         with self._lock:
             if self._evaluator is None:
-                self._evaluator = _native.Evaluator(self._key, self._backend, self._threads)
+                self._evaluator = _native.Evaluator(self._key, self._device, self._threads)
                 self._tell(None)
             return self._evaluator
 
@@ -438,8 +438,7 @@ class Server(_gates.Gates, _html.Shown):
         file: bytes,
         *,
         allow_insecure: bool = False,
-        backend: str = "auto",
-        device: str | None = None,
+        device: str = "auto",
         threads: int = 0,
     ) -> Server:
         """A server from the bytes of its evaluation key, which are copied.
@@ -452,7 +451,7 @@ class Server(_gates.Gates, _html.Shown):
             The bytes that `to_bytes` gave.
         allow_insecure
             Whether sets below 128 bits are accepted.
-        backend, device, threads
+        device, threads
             The machine, as for `becalm.keygen`.
 
         Returns
@@ -475,11 +474,11 @@ class Server(_gates.Gates, _html.Shown):
         """
         data = _values.data("from_bytes", file)
         key = _native.EvaluationKey.from_bytes(data, bool(allow_insecure))
-        return cls(key, backend=backend, device=device, threads=threads)
+        return cls(key, device=device, threads=threads)
 
     def _where(self) -> str:
         if self._evaluator is None:
-            return f"not opened yet on {self._backend}"
+            return f"not opened yet on {self._device}"
         return _machine.where(self._evaluator)
 
     def _facts(self) -> tuple[str, list[tuple[str, Any]]]:

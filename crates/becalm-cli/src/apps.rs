@@ -49,7 +49,7 @@ struct Operated {
 struct Report {
     app: String,
     params: String,
-    backend: String,
+    device: String,
     keygen_seconds: f64,
     operations: Vec<Operated>,
     peak_memory_bytes: Option<u64>,
@@ -79,12 +79,12 @@ pub fn run(
     let keys = cpu.install(|| keygen(&secret))?;
     let bench = Bench { evaluator: Evaluator::new(machine.as_ref(), &keys)?, secret };
     let keygen_seconds = started.elapsed().as_secs_f64();
-    let backend = report::machine(&bench.evaluator.info());
+    let device = report::machine(&bench.evaluator.info());
     let operations = jobs.iter().map(|job| bench.run(job)).collect::<Result<_>>()?;
     let report = Report {
         app: app.into(),
         params: params.name.to_string(),
-        backend,
+        device,
         keygen_seconds,
         operations,
         peak_memory_bytes: peak_memory(),
@@ -248,7 +248,7 @@ fn print(r: &Report) -> Result<()> {
     let head = ["operation", "bootstraps", "depth", "waves", "seconds", "result"];
     let about = [
         ("parameter set", r.params.clone()),
-        ("backend", r.backend.clone()),
+        ("device", r.device.clone()),
         ("keys", format!("{:.2} s", r.keygen_seconds)),
     ];
     report::print(&format!("{}\n\n{}", facts(&about), table(&head, &rows)))

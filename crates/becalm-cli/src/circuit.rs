@@ -119,7 +119,7 @@ impl CircuitArgs {
     }
 }
 
-/// The simulated processor, where it is the backend.
+/// The simulated processor, where it is the device.
 #[derive(clap::Args)]
 struct ProcessorArgs {
     /// Coefficients that the processor takes a clock: 2, 4, 8 (the default), 16 or 32.
@@ -145,7 +145,7 @@ impl ProcessorArgs {
         ];
         for (flag, given) in given {
             if given && !processor {
-                usage!("{flag} applies to the simulated processor; add --backend processor");
+                usage!("{flag} applies to the simulated processor; add --device processor");
             }
         }
         let mut files = self.trace.iter().chain(&self.code);
@@ -159,7 +159,7 @@ struct CostArgs {
     circuit: CircuitArgs,
     /// With `processor`, also clocks and occupancy of that machine.
     #[arg(long, value_parser = ["processor"])]
-    backend: Option<String>,
+    device: Option<String>,
     #[command(flatten)]
     processor: ProcessorArgs,
     /// Accept a file's program for a set below 128 bits. A circuit does not need this option: the command encrypts nothing.
@@ -172,8 +172,8 @@ struct CompileArgs {
     #[command(flatten)]
     circuit: CircuitArgs,
     /// The machine that it is for: with `processor` the set is tfhe_2_2_p unless --params says otherwise.
-    #[arg(long, value_parser = report::machines())]
-    backend: Option<String>,
+    #[arg(long, value_parser = report::Device)]
+    device: Option<String>,
     /// Where the program goes.
     #[arg(short, long)]
     out: PathBuf,
@@ -189,8 +189,8 @@ struct RunArgs {
     #[arg(long, value_delimiter = ',', required = true, allow_hyphen_values = true)]
     inputs: Vec<String>,
     /// The machine that computes.
-    #[arg(long, default_value = "auto")]
-    backend: String,
+    #[arg(long, default_value = "auto", value_parser = report::Device)]
+    device: String,
     #[command(flatten)]
     processor: ProcessorArgs,
     /// Allow toy and comparison sets below 128 bits.
@@ -203,14 +203,14 @@ pub fn run(args: &Args) -> Result<()> {
     match &args.verb {
         Verb::Compile(a) => {
             a.force.require_result(&a.out)?;
-            let (circuit, compiled) = compile(&a.circuit, a.backend.as_deref())?;
+            let (circuit, compiled) = compile(&a.circuit, a.device.as_deref())?;
             output::write(&a.out, &compiled.program.to_bytes()?)?;
             cost(&a.circuit, &circuit, &compiled, None)
         }
         Verb::Cost(a) => {
-            a.processor.require(a.backend.is_some())?;
+            a.processor.require(a.device.is_some())?;
             let clocks = |program: &Program| {
-                a.backend.as_ref().map(|_| simulate(&a.processor, program)).transpose()
+                a.device.as_ref().map(|_| simulate(&a.processor, program)).transpose()
             };
             if is_program(&a.circuit.circuit)? {
                 a.circuit.require_unused()?;
@@ -220,7 +220,7 @@ pub fn run(args: &Args) -> Result<()> {
                 )?;
                 return tell_cost(&a.circuit, vec![], json!({}), &program, clocks(&program)?);
             }
-            let (circuit, compiled) = compile(&a.circuit, a.backend.as_deref())?;
+            let (circuit, compiled) = compile(&a.circuit, a.device.as_deref())?;
             let clocks = clocks(&compiled.program)?;
             cost(&a.circuit, &circuit, &compiled, clocks)
         }
@@ -312,14 +312,14 @@ fn read(args: &CircuitArgs) -> Result<Circuit> {
     Ok(Circuit::load_with(path, args.top.as_deref(), args.limits.limits(), &unless_stopped)?)
 }
 
-fn compile(args: &CircuitArgs, backend: Option<&str>) -> Result<(Circuit, Compiled)> {
+fn compile(args: &CircuitArgs, device: Option<&str>) -> Result<(Circuit, Compiled)> {
     let circuit = read(args)?;
-    let compiled = compiled(args, &circuit, backend)?;
+    let compiled = compiled(args, &circuit, device)?;
     Ok((circuit, compiled))
 }
 
-fn compiled(args: &CircuitArgs, circuit: &Circuit, backend: Option<&str>) -> Result<Compiled> {
-    let processor = (backend == Some("processor")).then(Processor::default);
+fn compiled(args: &CircuitArgs, circuit: &Circuit, device: Option<&str>) -> Result<Compiled> {
+    let processor = (device == Some("processor")).then(Processor::default);
     let own = if processor.is_some() { "tfhe_2_2_p" } else { "tfhe_2_2" };
     let params = TfheParams::named(args.params.as_deref().unwrap_or(own))?;
     // A set that the machine does not run is refused before the circuit is compiled for it.
@@ -479,21 +479,21 @@ fn bits(ports: &[Port], values: &[String]) -> Result<Vec<u64>> {
 }
 
 fn evaluate(args: &RunArgs) -> Result<()> {
-    args.processor.require(args.backend == "processor")?;
+    args.processor.require(args.device == "processor")?;
     // All checks come before the circuit is compiled and keys are made, which take long.
-    let backend = by_name(&args.backend, &Cpu::new(0)?)?;
+    let machine = by_name(&args.device, &Cpu::new(0)?)?;
     let circuit = read(&args.circuit)?;
     let bits = bits(circuit.inputs(), &args.inputs)?;
-    let compiled = compiled(&args.circuit, &circuit, Some(&args.backend))?;
+    let compiled = compiled(&args.circuit, &circuit, Some(&args.device))?;
     let params = compiled.program.params();
     params.require_secure(args.allow_insecure)?;
     let wanted: Vec<u64> = circuit.evaluate(&bits)?.iter().map(|w| w & 1).collect();
-    backend.runs::<Tfhe>()?.accepts(params)?;
-    let simulated = args.backend == "processor";
+    machine.runs::<Tfhe>()?.accepts(params)?;
+    let simulated = args.device == "processor";
     let clocks = simulated.then(|| simulate(&args.processor, &compiled.program)).transpose()?;
     let secret = SecretKey::generate(params, args.allow_insecure)?;
     let keys = report::keygen(&secret)?;
-    let evaluator = Evaluator::new(backend.as_ref(), &keys)?;
+    let evaluator = Evaluator::new(machine.as_ref(), &keys)?;
     let encoding = Encoding::of(params);
     let encrypt = |bit: &u64| Ok(Ciphertext::Lwe(secret.encrypt_as(&[*bit], encoding, 2)?));
     let inputs = bits.iter().map(encrypt).collect::<becalm::Result<Vec<Ciphertext>>>()?;

@@ -38,7 +38,7 @@ pub struct Report {
     stage_count: usize,
     security_bits: f64,
     security_source: &'static str,
-    backend: String,
+    device: String,
     stored_key_bytes: usize,
     key_bytes: usize,
     expanded_key_bytes: usize,
@@ -65,7 +65,7 @@ pub struct Report {
 /// The machine of a job by name, and the threads of the CPU.
 #[derive(Clone, Copy)]
 pub struct On<'a> {
-    pub backend: &'a str,
+    pub device: &'a str,
     pub threads: usize,
 }
 
@@ -88,7 +88,7 @@ pub fn run(
         report::print(why)?;
     }
     let cpu = Cpu::new(on.threads)?;
-    let machine = for_params::<Ckks>(on.backend, &cpu, params)?;
+    let machine = for_params::<Ckks>(on.device, &cpu, params)?;
     let full = full && name.is_none();
     let made = cpu
         .install(|| bootstrapped(&plan, &job, machine.as_ref(), 1, json))
@@ -341,7 +341,7 @@ fn bootstrapped(
         stage_count: stages_of(params, job, slots),
         security_bits: params.security_bits,
         security_source: params.security_source,
-        backend: report::machine(&evaluator.info()),
+        device: report::machine(&evaluator.info()),
         stored_key_bytes: price.stored,
         key_bytes: evaluator.keys().bytes(),
         expanded_key_bytes: expanded,
@@ -429,7 +429,7 @@ fn print(r: &Report) -> Result<()> {
     let mut rows = vec![
         ("parameter set", format!("{}, N = 2^{}", r.params, r.log2_degree)),
         ("bootstrap", format!("{}{again}, {} values, {} keys", r.kind, r.values, r.key_size)),
-        ("backend", r.backend.clone()),
+        ("device", r.device.clone()),
         ("security", format!("{:.1} bits ({})", r.security_bits, r.security_source)),
         ("mean error", mean),
         ("worst error", format!("2^-{:.2}", r.bits_worst)),

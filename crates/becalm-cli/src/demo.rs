@@ -21,8 +21,8 @@ pub struct Args {
     #[arg(long)]
     client: Option<PathBuf>,
     /// The machine of the server.
-    #[arg(long, default_value = "auto", value_parser = report::machines())]
-    backend: String,
+    #[arg(long, default_value = "auto", value_parser = report::Device)]
+    device: String,
     /// Threads of the server; 0 for all cores.
     #[arg(long, default_value_t = 0)]
     threads: usize,
@@ -115,7 +115,7 @@ pub fn run(args: &Args) -> Result<()> {
     let service = Service::bind(Config {
         address: SocketAddr::from(([127, 0, 0, 1], args.port)),
         name: "demo".into(),
-        backend: args.backend.clone(),
+        device: args.device.clone(),
         threads: args.threads,
         pages: pages(wasm),
         tell: Arc::new(|line| report::say(&format!("becalm: {line}"))),

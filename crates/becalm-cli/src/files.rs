@@ -132,8 +132,8 @@ pub struct EvalArgs {
     #[arg(long = "slot-key")]
     pub(crate) slot_keys: Vec<PathBuf>,
     /// The machine that computes.
-    #[arg(long, default_value = "auto")]
-    pub(crate) backend: String,
+    #[arg(long, default_value = "auto", value_parser = report::Device)]
+    pub(crate) device: String,
     /// Ciphertexts, one file for each input. A file of TFHE holds all lanes. A program of CKKS runs on several lanes if you give
     /// the files of the first lane, then those of the second, and so on.
     #[arg(required = true)]
@@ -280,7 +280,7 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
     let load = |path: &PathBuf| read(path, |path| Program::load(path, args.trust.trust()));
     let program = args.program.as_ref().map(load).transpose()?;
     let mut keys = read(&args.evaluation, |path| EvaluationKey::load(path, args.trust.trust()))?;
-    let backend = for_params::<Tfhe>(&args.backend, &Cpu::new(0)?, keys.params())?;
+    let machine = for_params::<Tfhe>(&args.device, &Cpu::new(0)?, keys.params())?;
     let mut between = vec![];
     for path in &args.slot_keys {
         let key = read(path, |path| SlotKey::load(path, args.trust.trust()))?;
@@ -299,7 +299,7 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
         let remedy = "name one file for each output of the program";
         return Err(becalm::Error::bad_input("eval", wanted, got, remedy).into());
     }
-    let evaluator = Evaluator::new(backend.as_ref(), TfheSetup::new(&keys, &program.needs()))?;
+    let evaluator = Evaluator::new(machine.as_ref(), TfheSetup::new(&keys, &program.needs()))?;
     let inputs: Vec<Ciphertext> = inputs.into_iter().map(Into::into).collect();
     let bar = report::bar("bootstraps", 1);
     let results = evaluator.run_with(&Arc::new(program), &inputs, &report::follow(&bar))?;

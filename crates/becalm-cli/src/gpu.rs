@@ -38,9 +38,6 @@ pub const SETS: &[&str] = &[
     "paper_n800",
 ];
 
-/// The option of `becalm bench` that names the CPU.
-pub(crate) const FLAG: &str = "--device cpu";
-
 /// The measurements to make.
 #[derive(Debug, Clone)]
 pub struct Measurements {
@@ -85,8 +82,6 @@ const OVER: &str = "the time was up (--minutes)";
 pub struct Report {
     /// Version of becalm.
     pub version: &'static str,
-    /// Name of the backend.
-    pub backend: &'static str,
     /// The GPUs.
     pub device: String,
     /// Bytes that were free on the smallest of them.
@@ -127,7 +122,6 @@ impl Report {
         let info = backend.info();
         Report {
             version: env!("CARGO_PKG_VERSION"),
-            backend: info.name,
             device: info.description,
             memory_bytes: info.memory,
             tune: std::env::var("BECALM_CUDA_TUNE").unwrap_or_default(),
@@ -146,7 +140,7 @@ impl Report {
                 self.micro = found.figures.iter().map(MicroRow::from).collect();
                 self.micro_failed = found.failed;
             }
-            Err(e) => self.micro_failed = vec![report::refusal(&e.into(), FLAG)],
+            Err(e) => self.micro_failed = vec![report::refusal(&e.into())],
         }
         self
     }
@@ -226,12 +220,12 @@ pub fn measure(backend: &dyn Backend, plan: &Measurements, save: Save) -> Result
     for (params, allowed) in sets {
         let mut set = Set { params: params.name.to_string(), ..Set::default() };
         let refusal = becalm::backend::Cuda::runs(params).err().or_else(|| unfit(backend, params));
-        set.refused = refusal.map(|e| report::refusal(&e.into(), FLAG));
+        set.refused = refusal.map(|e| report::refusal(&e.into()));
         let wanted = set.refused.is_none();
         report.sets.push(set);
         if wanted && let Err(e) = of_set(backend, params, allowed, plan, &mut report, save) {
             let set = last(&mut report);
-            set.failed = Some(report::refusal(&e, FLAG));
+            set.failed = Some(report::refusal(&e));
             set.rows.clear();
         }
         _ = save(&report);
@@ -504,7 +498,7 @@ fn micro_table(rows: &[MicroRow]) -> String {
 }
 
 fn print(found: &Report) -> Result<()> {
-    report::print(&format!("{} ({})", found.device, found.backend))?;
+    report::print(&found.device)?;
     if !found.micro.is_empty() {
         report::print(&micro_table(&found.micro))?;
     }

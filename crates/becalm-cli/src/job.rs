@@ -71,8 +71,8 @@ struct MakeArgs {
 #[derive(clap::Args)]
 struct Machine {
     /// The machine that computes.
-    #[arg(long, default_value = "auto", value_parser = report::machines())]
-    backend: String,
+    #[arg(long, default_value = "auto", value_parser = report::Device)]
+    device: String,
     /// Threads of the CPU; 0 for all cores.
     #[arg(long, default_value_t = 0)]
     threads: usize,
@@ -230,7 +230,7 @@ fn told(event: &Event) -> Option<String> {
 
 fn work(args: &WorkArgs) -> Result<()> {
     let job = becalm_serve::open_at(&args.job)?;
-    let machine = job.machine(&args.machine.backend, args.machine.threads)?;
+    let machine = job.machine(&args.machine.device, args.machine.threads)?;
     let worker = Worker {
         lease: Duration::from_secs_f64(args.lease),
         patience: Duration::from_secs_f64(args.patience),
@@ -335,7 +335,7 @@ fn collect(args: &CollectArgs) -> Result<()> {
 
 fn verify(args: &VerifyArgs) -> Result<()> {
     let job = becalm_serve::open_at(&args.job)?;
-    let machine = job.machine(&args.machine.backend, args.machine.threads)?;
+    let machine = job.machine(&args.machine.device, args.machine.threads)?;
     let found = job.verify(
         machine.as_ref(),
         args.share,

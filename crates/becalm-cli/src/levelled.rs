@@ -39,7 +39,7 @@ struct Report {
     levels: usize,
     security_bits: f64,
     security_source: &'static str,
-    backend: String,
+    device: String,
     stored_key_bytes: usize,
     key_bytes: usize,
     keygen_seconds: f64,
@@ -135,7 +135,7 @@ fn multiplied(
         levels: top,
         security_bits: params.security_bits,
         security_source: params.security_source,
-        backend: report::machine(&evaluator.info()),
+        device: report::machine(&evaluator.info()),
         stored_key_bytes: stored,
         key_bytes: keys.bytes(),
         keygen_seconds,
@@ -165,7 +165,7 @@ fn print(r: &Report) -> Result<()> {
     );
     let mut rows = vec![
         ("parameter set", format!("{}, N = 2^{}, no bootstrap", r.params, r.log2_degree)),
-        ("backend", r.backend.clone()),
+        ("device", r.device.clone()),
         ("security", format!("{:.1} bits ({})", r.security_bits, r.security_source)),
         (
             "encrypt, decrypt",

@@ -201,7 +201,6 @@ fn run_with(words: Vec<OsString>) -> u8 {
             };
         }
     };
-    let flag = if let Verb::Bench(_) = cli.verb { gpu::FLAG } else { "--backend cpu" };
     let done = match cli.verb {
         Verb::Run(a) => run::run(&a),
         Verb::Params(a) => params::run(&a),
@@ -227,7 +226,7 @@ fn run_with(words: Vec<OsString>) -> u8 {
     match done {
         Ok(()) => 0,
         Err(e) => {
-            report::say(&format!("becalm: {}", report::refusal(&e, flag)));
+            report::say(&format!("becalm: {}", report::refusal(&e)));
             if let Some(becalm::Error::Insecure(_)) = e.downcast_ref() {
                 report::say("pass --allow-insecure to allow it");
             }

@@ -82,14 +82,14 @@ pub fn run(
     // The command has no flags for other keys of a table.
     plan.require("run", available_memory(), |_| None, "use a smaller set, or free memory")?;
     let cpu = Cpu::new(on.threads)?;
-    let machine = for_params::<Ckks>(on.backend, &cpu, params)?;
+    let machine = for_params::<Ckks>(on.device, &cpu, params)?;
     let made = cpu.install(|| looked_up(&plan, &program, machine.as_ref(), &values))?;
     let wanted: Vec<u64> = values.iter().map(|v| entries[*v as usize]).collect();
     let wrong = made.results.iter().zip(&wanted).filter(|(a, b)| a != b).count();
     let report = json!({
         "scheme": "ckks", "params": params.name, "kind": "table", "bits": bits,
         "security_bits": params.security_bits, "security_source": params.security_source,
-        "backend": made.backend, "integers": values.len(), "table": entries,
+        "device": made.device, "integers": values.len(), "table": entries,
         "stored_key_bytes": plan.price()?.stored, "keygen_seconds": made.keygen,
         "prepare_seconds": made.prepare, "encrypt_seconds": made.encrypt,
         "lookup_seconds": made.lookup, "decrypt_seconds": made.decrypt,
@@ -110,7 +110,7 @@ pub fn run(
 
 /// The results of a table, and the seconds of each step.
 struct LookedUp {
-    backend: String,
+    device: String,
     keygen: f64,
     prepare: f64,
     encrypt: f64,
@@ -141,9 +141,9 @@ fn looked_up(
         y = made.into_iter().next().unwrap_or(y);
     }
     let (results, decrypt) = timed(|| Ok(context.decrypt_integers(&y, &secret)?))?;
-    let (backend, error) = (report::machine(&evaluator.info()), y.account().worst);
+    let (device, error) = (report::machine(&evaluator.info()), y.account().worst);
     let lookup = median(seconds);
-    Ok(LookedUp { backend, keygen, prepare, encrypt, lookup, decrypt, error, results })
+    Ok(LookedUp { device, keygen, prepare, encrypt, lookup, decrypt, error, results })
 }
 
 fn print(params: &CkksParams, r: &Value) -> Result<()> {
@@ -156,7 +156,7 @@ fn print(params: &CkksParams, r: &Value) -> Result<()> {
     };
     let mut rows = vec![
         ("parameter set", format!("{}, N = 2^{}", params.name, params.log2_degree)),
-        ("backend", r["backend"].as_str().unwrap_or_default().to_string()),
+        ("device", r["device"].as_str().unwrap_or_default().to_string()),
         ("security", format!("{:.1} bits ({})", params.security_bits, params.security_source)),
         ("failure probability", "below 2^-128 for a whole ciphertext".into()),
         ("keys as stored", megabytes(number("stored_key_bytes") as usize)),

@@ -25,7 +25,7 @@ use std::sync::Arc;
 pub struct Job<'a> {
     pub program: CkksProgram,
     pub keys: &'a Path,
-    pub backend: &'a str,
+    pub device: &'a str,
     /// The files of the first lane, one for each argument, then those of the next.
     pub inputs: &'a [PathBuf],
     /// The files of the first lane, one for each result, then those of the next.
@@ -49,7 +49,7 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
     on_lanes(&Job {
         program,
         keys: &args.evaluation,
-        backend: &args.backend,
+        device: &args.device,
         inputs: &args.inputs,
         out: &args.out,
         force: args.force,
@@ -79,7 +79,7 @@ pub fn on_lanes(job: &Job) -> Result<()> {
         let got = format!("{} named with --out", counted(job.out.len(), "file"));
         return Err(Error::bad_input("eval", wanted, got, "name one for each output").into());
     }
-    let machine = for_params::<Ckks>(job.backend, &Cpu::new(0)?, program.params())?;
+    let machine = for_params::<Ckks>(job.device, &Cpu::new(0)?, program.params())?;
     tell(job, &run(job, machine.as_ref(), &Arc::new(program.clone()), takes)?)
 }
 

@@ -4,23 +4,37 @@ use crate::signals::unless_stopped;
 use crate::status::usage;
 use anyhow::Result;
 use becalm::Missing;
-use becalm::backend::{Evaluate, Evaluator, Fallback, Info, devices, names};
+use becalm::backend::{Evaluate, Evaluator, Fallback, Info, names, require_name};
 use becalm::cipher::{EvaluationKey, SecretKey};
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::{Arg, Command};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use std::ffi::OsStr;
 use std::io::{ErrorKind, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// The names of all machines, for an option.
-pub(crate) fn machines() -> PossibleValuesParser {
-    PossibleValuesParser::new(names())
-}
+/// The value of `--device`: the library has the names, and refuses others.
+#[derive(Clone)]
+pub(crate) struct Device;
 
-/// The names of the devices that an option measures: `auto` could be either.
-pub(crate) fn measurable() -> PossibleValuesParser {
-    PossibleValuesParser::new(devices().filter(|name| *name != "auto"))
+impl TypedValueParser for Device {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        option: Option<&Arg>,
+        value: &OsStr,
+    ) -> std::result::Result<String, clap::Error> {
+        let read = |name: &str| require_name(name).map(|()| name.to_string());
+        read.parse_ref(command, option, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue>>> {
+        Some(Box::new(names().map(PossibleValue::new)))
+    }
 }
 
 /// Prints to standard output; a reader that has gone away is not an error.
@@ -99,12 +113,11 @@ pub fn positive(text: &str) -> std::result::Result<f64, String> {
     number.ok_or_else(|| "wanted a number above 0, at most a million".to_string())
 }
 
-/// An error, and the command or option of its remedy: `flag`, which names the CPU, where that can do what a machine did not; a limit;
-/// keys of a program.
-pub fn refusal(error: &anyhow::Error, flag: &str) -> String {
+/// An error, and the command or option of its remedy: the CPU, where that can do what a machine did not; a limit; keys of a program.
+pub fn refusal(error: &anyhow::Error) -> String {
     let detail = error.downcast_ref::<becalm::Error>().map(becalm::Error::detail);
     let option = match detail {
-        Some(d) if d.cpu_can => format!(" ({flag})"),
+        Some(d) if d.cpu_can => " (--device cpu)".into(),
         Some(d) if d.over_limit => " (--limit, where the command has it)".into(),
         Some(d) if matches!(d.missing, Some(Missing::Key(_))) => {
             " (becalm keygen --program FILE)".into()

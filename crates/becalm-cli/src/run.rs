@@ -42,8 +42,8 @@ pub struct Args {
     #[arg(long, value_parser = ["uint64", "aes"], conflicts_with_all = ["values", "table"])]
     app: Option<String>,
     /// The machine that computes; auto is a GPU if there is one that can.
-    #[arg(long, default_value = "cpu", value_parser = report::machines())]
-    backend: String,
+    #[arg(long, default_value = "cpu", value_parser = report::Device)]
+    device: String,
     /// Threads; 0 for all.
     #[arg(long, default_value_t = 0)]
     threads: usize,
@@ -65,7 +65,7 @@ pub struct Args {
 struct Report {
     scheme: String,
     params: String,
-    backend: String,
+    device: String,
     security_bits: f64,
     security_source: String,
     log2_pfail: f64,
@@ -107,7 +107,7 @@ pub fn run(args: &Args) -> Result<()> {
         }
         params.require_secure(args.allow_insecure)?;
         let cpu = Cpu::new(args.threads)?;
-        let machine = for_params::<Ckks>(&args.backend, &cpu, params)?;
+        let machine = for_params::<Ckks>(&args.device, &cpu, params)?;
         return levelled::run(params, &args.ckks, &cpu, machine.as_ref(), args.json);
     }
     if let Some(params) = with_tables(args).filter(|_| ckks) {
@@ -115,7 +115,7 @@ pub fn run(args: &Args) -> Result<()> {
             usage!("`{}` looks integers up: leave the options of CKKS out", params.name);
         }
         params.require_secure(args.allow_insecure)?;
-        let on = ckks::On { backend: &args.backend, threads: args.threads };
+        let on = ckks::On { device: &args.device, threads: args.threads };
         return packed::run(params, (&args.table, &args.values), on, args.json);
     }
     let tfhe = tfhe.then(|| bootstraps(args, allowed(args)?)).transpose()?;
@@ -148,7 +148,7 @@ fn with_tables(args: &Args) -> Option<&'static CkksParams> {
 /// The threads that make keys, and the machine that computes.
 fn machines(args: &Args, params: &TfheParams) -> Result<(Cpu, Arc<dyn Backend>)> {
     let cpu = Cpu::new(args.threads)?;
-    let machine = for_params::<Tfhe>(&args.backend, &cpu, params)?;
+    let machine = for_params::<Tfhe>(&args.device, &cpu, params)?;
     Ok((cpu, machine))
 }
 
@@ -164,7 +164,7 @@ fn run_ckks(args: &Args, after: bool) -> Result<ckks::Report> {
         report::print("")?;
     }
     let (name, full) = (args.params.as_deref().filter(|name| *name != USUAL), args.full);
-    let on = ckks::On { backend: &args.backend, threads: args.threads };
+    let on = ckks::On { device: &args.device, threads: args.threads };
     ckks::run(&args.ckks, name, full, args.allow_insecure, on, args.json)
 }
 
@@ -227,7 +227,7 @@ fn bootstraps(args: &Args, params: &TfheParams) -> Result<Report> {
     let report = Report {
         scheme: "tfhe".into(),
         params: params.name.to_string(),
-        backend: report::machine(&evaluator.info()),
+        device: report::machine(&evaluator.info()),
         security_bits: params.security_bits,
         security_source: params.security_source.to_string(),
         log2_pfail: params.log2_pfail,
@@ -386,7 +386,7 @@ fn print(r: &Report) -> Result<()> {
     let (low, high) = r.noise_interval_99;
     let mut rows = vec![
         ("parameter set", r.params.clone()),
-        ("backend", r.backend.clone()),
+        ("device", r.device.clone()),
         ("security", format!("{:.1} bits ({})", r.security_bits, r.security_source)),
         ("failure probability", failure(r)),
         ("bootstrapping key", megabytes(r.bootstrap_key_bytes as usize)),

@@ -31,8 +31,8 @@ pub struct Args {
     #[arg(long, default_value_t = 1)]
     workers: usize,
     /// The machine of each worker.
-    #[arg(long, default_value = "auto", value_parser = report::machines())]
-    backend: String,
+    #[arg(long, default_value = "auto", value_parser = report::Device)]
+    device: String,
     /// Threads of each; 0 for all cores.
     #[arg(long, default_value_t = 0)]
     threads: usize,
@@ -114,7 +114,7 @@ pub fn run(args: &Args) -> Result<()> {
         trust: args.trust.trust(),
         workers: args.workers,
         name: args.name.clone(),
-        backend: args.backend.clone(),
+        device: args.device.clone(),
         threads: args.threads,
         lease: Duration::from_secs_f64(args.lease),
         grace: Duration::from_secs_f64(args.grace),

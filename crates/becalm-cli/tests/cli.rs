@@ -437,19 +437,19 @@ fn circuits_for_the_processor() {
     let folder = Folder::new("machine");
     let adder = include_bytes!("../../becalm/circuits/adder8.txt");
     std::fs::write(folder.0.join("adder8.txt"), adder).unwrap();
-    let line = "circuit compile adder8.txt --backend processor --json -o p.becalm";
+    let line = "circuit compile adder8.txt --device processor --json -o p.becalm";
     let said = folder.succeed(line);
     assert!(said.contains("tfhe_2_2_p"), "{said}");
-    let text = folder.succeed("circuit cost adder8.txt --params toy_2_2_p --backend processor");
+    let text = folder.succeed("circuit cost adder8.txt --params toy_2_2_p --device processor");
     assert!(text.contains(" µs at 450 MHz") && text.contains("waits for results"), "{text}");
     // A set that the processor does not run is refused.
     for (set, instead) in
         [("tfhe_2_2", "tfhe_2_2_p, "), ("toy_2_2", "toy_2_2_p, "), ("fast_2_2", "_p")]
     {
-        let line = format!("circuit compile adder8.txt --backend processor --params {set} -o q");
+        let line = format!("circuit compile adder8.txt --device processor --params {set} -o q");
         assert!(folder.refuse(&line).contains(instead) && !folder.0.join("q").exists(), "{set}");
     }
-    folder.succeed("circuit compile adder8.txt --backend cpu --params tfhe_2_2 -o q");
+    folder.succeed("circuit compile adder8.txt --device cpu --params tfhe_2_2 -o q");
 }
 
 /// A circuit from its file to a timeline of the processor; a program's cost from its own file; and what is refused.
@@ -458,7 +458,7 @@ fn circuits_run_are_priced_and_refused() {
     let folder = Folder::new("circuit");
     let write = |name: &str, text: &[u8]| std::fs::write(folder.0.join(name), text).unwrap();
     write("adder8.txt", include_bytes!("../../becalm/circuits/adder8.txt"));
-    let toy = "--params toy_2_2_p --allow-insecure --backend processor --trace time.json";
+    let toy = "--params toy_2_2_p --allow-insecure --device processor --trace time.json";
     let run = format!("circuit run adder8.txt --inputs 200,0x64 {toy} --json");
     let said: serde_json::Value = serde_json::from_str(&folder.succeed(&run)).unwrap();
     assert_eq!(
@@ -477,7 +477,7 @@ fn circuits_run_are_priced_and_refused() {
     assert!(ends.max().unwrap() <= clocks + 1 && line.iter().all(|e| e["ph"] == "X"));
     // The same from the program's file, which knows no gates.
     folder.succeed("circuit compile adder8.txt --params toy_2_2_p -o adder8.becalm");
-    let cost = "--backend processor --allow-insecure --json";
+    let cost = "--device processor --allow-insecure --json";
     let of = |file: &str| -> serde_json::Value {
         serde_json::from_str(&folder.succeed(&format!("circuit cost {file} {cost}"))).unwrap()
     };
@@ -515,8 +515,8 @@ const REFUSED: &[(&str, &str)] = &[
     // Inputs are looked at before the circuit is compiled, which this set would refuse.
     ("run adder8.txt --inputs 200 --params tfhe_boolean", "each of 2 inputs, got 1 value"),
     ("run adder8.txt --inputs 0x0x8,64", "got `0x0x8`"),
-    ("run adder8.txt --inputs 200,100 --backend cpu --width 4", "--width applies to the simulated"),
-    ("run adder8.txt --inputs 200,100 --backend cup", "cpu, cuda"),
+    ("run adder8.txt --inputs 200,100 --device cpu --width 4", "--width applies to the simulated"),
+    ("run adder8.txt --inputs 200,100 --device cup", "cpu, cuda"),
     ("cost adder8.txt --width 4", "--width applies to the simulated"),
     ("cost adder8.becalm --params tfhe_2_2", "leave --params out"),
     ("cost adder8.becalm --goal depth", "leave --goal out"),
@@ -549,9 +549,9 @@ const REFUSED: &[(&str, &str)] = &[
     ("cost /dev/zero", "/dev/zero, which is a pipe or a device"),
     ("disassemble nothing.txt", "got nothing.txt, which is another file"),
     ("cost adder8.txt --params tfhe_boolean", "tfhe_2_2"),
-    ("cost adder8.txt --params tfhe_2_2 --backend processor", "suffix _p"),
-    ("cost adder8.txt --backend processor --width 5", "2, 4, 8, 16 or 32"),
-    ("cost adder8.txt --code nope.bin", "--backend processor"),
+    ("cost adder8.txt --params tfhe_2_2 --device processor", "suffix _p"),
+    ("cost adder8.txt --device processor --width 5", "2, 4, 8, 16 or 32"),
+    ("cost adder8.txt --code nope.bin", "--device processor"),
     ("cost adder8.bin", "adder8.bin, which is a binary of the processor"),
     ("run adder8.bin --inputs 200,100", "adder8.bin, which is a binary of the processor"),
     ("assemble empty.s -o empty.bin", "`halt` at the end and nowhere else, got no instructions"),

@@ -80,10 +80,7 @@ fn a_gpu_is_checked_then_measured() {
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(
-        (json["backend"].as_str(), json["device"].as_str()),
-        (Some("cuda"), Some("emulator"))
-    );
+    assert_eq!(json["device"].as_str(), Some("emulator"));
     let sets = json["sets"].as_array().unwrap();
     for set in &sets[..2] {
         assert_eq!((set["bootstraps"].as_u64(), set["wrong"].as_u64()), (Some(300), Some(0)));
@@ -407,8 +404,8 @@ fn ckks_runs_on_the_gpu_or_says_why_not() {
     f.succeed("function exp --params ckks_toy_12 --slots 8 --allow-insecure -o exp");
     f.succeed("keygen --program exp --allow-insecure");
     f.succeed("encrypt --values 0.5,-0.25,1 --slots 8 -o x --allow-insecure");
-    let eval = |out: &str, backend: &str, gpu: &str| {
-        let line = format!("eval x --program exp -o {out} --allow-insecure --backend {backend}");
+    let eval = |out: &str, device: &str, gpu: &str| {
+        let line = format!("eval x --program exp -o {out} --allow-insecure --device {device}");
         let mut command = f.command(&line);
         command.env("LD_LIBRARY_PATH", &driver).env("BECALM_NVRTC", &driver);
         command.env("BECALM_CACHE", f.0.join("cache")).env("BECALM_EMULATOR_DRIVER", gpu);
@@ -421,7 +418,7 @@ fn ckks_runs_on_the_gpu_or_says_why_not() {
     assert!(status == Some(0) && said.contains("on the CPU, not the GPU: wanted"), "{said}");
     assert!(["cuda", "auto"].map(|out| f.read(out)) == ["cpu", "cpu"].map(|out| f.read(out)));
     let (status, said) = eval("none", "cuda", "memory=4194304");
-    assert!(status == Some(5) && said.contains("--backend cpu"), "{said}");
+    assert!(status == Some(5) && said.contains("--device cpu"), "{said}");
     // Without a GPU there is nothing to say.
     assert_eq!(eval("alone", "auto", "devices=0"), (Some(0), String::new()));
 }
@@ -443,9 +440,9 @@ fn the_command_says_what_it_lacks() {
     let (status, said) = becalm(&["bench", "ckks", "--device", "cuda"]);
     assert!(status == Some(6) && said.contains("--device cpu"), "{said}");
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../becalm/circuits/adder8.txt");
-    let circuit = ["circuit", "run", file, "--inputs", "200,100", "--backend", "cuda"];
+    let circuit = ["circuit", "run", file, "--inputs", "200,100", "--device", "cuda"];
     let (status, said) = becalm(&circuit);
-    assert!(status == Some(6) && said.contains("--backend cpu"), "{said}");
+    assert!(status == Some(6) && said.contains("--device cpu"), "{said}");
     for wrong in [["--bootstraps", "0"], ["--batch", "0"], ["--device", "cuda:1"]] {
         assert_eq!(becalm(&[&["bench"], &wrong[..]].concat()).0, Some(2), "{wrong:?}");
     }

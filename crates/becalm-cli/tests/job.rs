@@ -140,7 +140,7 @@ fn a_worker_that_nobody_hears_goes_on() {
     let f = prepared("unheard", 40, 10);
     let (reader, closed) = std::io::pipe().unwrap();
     drop(reader);
-    let line = "job work job --allow-insecure --backend cpu --once --json";
+    let line = "job work job --allow-insecure --device cpu --once --json";
     let out = f.command(line).stderr(closed).output().unwrap();
     assert!(out.status.success(), "{:?}", out.status);
     let full = File::options().write(true).open("/dev/full").unwrap();
@@ -154,7 +154,7 @@ fn a_worker_that_nobody_hears_goes_on() {
 #[test]
 fn a_full_disk_loses_nothing() {
     let f = prepared("full", 40, 20);
-    let line = "ulimit -f 8; exec \"$0\" job work job --allow-insecure --backend cpu";
+    let line = "ulimit -f 8; exec \"$0\" job work job --allow-insecure --device cpu";
     let mut shell = Command::new("sh");
     let out = shell.current_dir(&f.0).args(["-c", line, env!("CARGO_BIN_EXE_becalm")]).output();
     let out = out.unwrap();

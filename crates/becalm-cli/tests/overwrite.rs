@@ -11,8 +11,8 @@ const WRITERS: [(&str, &str); 11] = [
     ("encrypt --values 1,0 --allow-insecure -o x.becalm", "x.becalm"),
     ("eval x.becalm --table 1,0 --allow-insecure -o y.becalm", "y.becalm"),
     ("circuit compile adder8.txt -o adder8.becalm", "adder8.becalm"),
-    ("circuit cost adder8.txt --backend processor --code adder8.s", "adder8.s"),
-    ("circuit cost adder8.txt --backend processor --trace clocks.json", "clocks.json"),
+    ("circuit cost adder8.txt --device processor --code adder8.s", "adder8.s"),
+    ("circuit cost adder8.txt --device processor --trace clocks.json", "clocks.json"),
     ("circuit assemble adder8.s -o adder8.bin", "adder8.bin"),
     ("noise --params toy_boolean --short 4 --keys 2 --samples 1 --plot noise.svg", "noise.svg"),
     ("bench --quick --params toy_boolean --allow-insecure --json rows.json", "rows.json"),
@@ -59,7 +59,7 @@ fn a_file_that_exists_is_overwritten_only_by_force() {
     }
     for line in [
         "circuit compile adder8.txt",
-        "circuit cost adder8.txt --backend processor --code",
+        "circuit cost adder8.txt --device processor --code",
         "circuit assemble adder8.s",
     ] {
         let out = if line.ends_with("--code") { "" } else { " -o" };
@@ -70,5 +70,5 @@ fn a_file_that_exists_is_overwritten_only_by_force() {
     }
     assert_eq!(folder.read("evaluation.becalm"), key);
     // Standard output and devices hold nothing that could be lost.
-    folder.succeed("circuit cost adder8.txt --backend processor --trace /dev/null");
+    folder.succeed("circuit cost adder8.txt --device processor --trace /dev/null");
 }

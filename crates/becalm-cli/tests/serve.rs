@@ -119,7 +119,7 @@ fn a_service_that_is_stopped_gives_its_chunk_back_and_ends_well() {
     assert_eq!(served.child.wait().unwrap().code(), Some(0));
     assert_eq!(files(&place.join("claims")), 0);
     // Others may finish the job by its folder.
-    let line = format!("job work {} --allow-insecure --backend cpu", place.display());
+    let line = format!("job work {} --allow-insecure --device cpu", place.display());
     f.succeed(&line);
     assert_eq!(files(&place.join("out")), 4);
 }
@@ -132,10 +132,10 @@ fn files(folder: &Path) -> usize {
 #[test]
 fn a_service_whose_machine_is_not_there_does_not_start() {
     let f = prepared("machine", 1);
-    let line = "serve served --tokens tokens --listen 127.0.0.1:0 --backend cuda";
+    let line = "serve served --tokens tokens --listen 127.0.0.1:0 --device cuda";
     let out = f.command(line).env("CUDA_VISIBLE_DEVICES", "-1").output().unwrap();
     assert_eq!(out.status.code(), Some(6), "{out:?}");
-    drop(f.serve("--listen 127.0.0.1:0 --backend cuda --workers 0"));
+    drop(f.serve("--listen 127.0.0.1:0 --device cuda --workers 0"));
 }
 
 #[test]

@@ -23,10 +23,10 @@ fn the_exit_status_tells_the_kind_of_an_error() {
         (2, "params --nonsense"),
         (3, "params nonsense"),
         (3, "run --params toy_2_2"),
-        (2, "run --params toy_2_2 --allow-insecure --backend abacus"),
-        (3, "run --params toy_2_2 --allow-insecure --backend processor"),
-        (3, "run --params ckks_toy_12 --allow-insecure --backend processor"),
-        (0, "run --params toy_1_1 --allow-insecure --backend reference --json"),
+        (2, "run --params toy_2_2 --allow-insecure --device abacus"),
+        (3, "run --params toy_2_2 --allow-insecure --device processor"),
+        (3, "run --params ckks_toy_12 --allow-insecure --device processor"),
+        (0, "run --params toy_1_1 --allow-insecure --device reference --json"),
         (0, "run --params ckks_toy_iterated --iterations 2 --allow-insecure --json"),
         (3, "run --params ckks_toy_12 --iterations 2 --allow-insecure"),
         (4, "circuit cost none.becalm"),
@@ -272,8 +272,8 @@ const WRONG: &[(u8, &str)] = &[
     (2, "run --params tfhe_2_2 --kind sparse"),
     (3, "run --params toy_2_2 --allow-insecure --threads 1000000"),
     (3, "run --params ckks_toy_12 --allow-insecure --threads 1000000"),
-    (3, "run --params ckks_toy_12 --allow-insecure --threads 1000000 --backend processor"),
-    (3, "run --params ckks_toy_12 --allow-insecure --threads 2 --backend processor"),
+    (3, "run --params ckks_toy_12 --allow-insecure --threads 1000000 --device processor"),
+    (3, "run --params ckks_toy_12 --allow-insecure --threads 2 --device processor"),
     (2, "bench --device processor"),
     (2, "bench --device reference"),
     (2, "bench --device abacus"),
@@ -311,7 +311,7 @@ const WRONG: &[(u8, &str)] = &[
     (2, "circuit cost and.txt --goal 0"),
     (2, "circuit cost and.txt --width 4"),
     (2, "circuit cost and.txt --code x.bin"),
-    (2, "circuit run and.txt --inputs 1,1 --backend cpu --trace x"),
+    (2, "circuit run and.txt --inputs 1,1 --device cpu --trace x"),
     (4, "circuit cost folder"),
     (4, "circuit cost none.txt"),
     (4, "circuit assemble folder --out x"),
@@ -375,17 +375,35 @@ fn a_set_that_is_too_small_for_an_application_has_a_remedy() {
 /// Threads are those of the machine that runs CKKS; other machines of this command run it, or say that they do not.
 #[test]
 fn the_threads_of_ckks_are_those_of_its_machine() {
-    let ckks = "run --params ckks_toy_12 --allow-insecure --json --threads 1 --backend";
-    for backend in ["cpu", "auto"] {
-        let out = run(&format!("{ckks} {backend}"));
+    let ckks = "run --params ckks_toy_12 --allow-insecure --json --threads 1 --device";
+    for device in ["cpu", "auto"] {
+        let out = run(&format!("{ckks} {device}"));
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         let said: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
-        let machine = said["backend"].as_str().unwrap();
+        let machine = said["device"].as_str().unwrap();
         assert!(machine.starts_with("cuda") || machine.contains("1 thread"), "{machine}");
     }
     let said = run(&format!("{ckks} processor"));
     assert_eq!(said.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&said.stderr).contains("wanted a machine that runs CKKS"));
+}
+
+/// Every option `--device` refuses a name with the words of the library, before anything is read.
+#[test]
+fn an_unknown_device_is_refused_with_all_names() {
+    let lines = ["run", "eval x -o y", "circuit run c --inputs 1", "circuit compile c -o p", "demo"];
+    let lines = lines.iter().chain(&["serve f --tokens t", "job work f", "job verify f"]);
+    for line in lines {
+        let said = |name: &str| {
+            let out = run(&format!("{line} --device {name}"));
+            assert_eq!(out.status.code(), Some(2), "{line}");
+            String::from_utf8_lossy(&out.stderr).into_owned()
+        };
+        let (tpu, second) = (said("tpu"), said("cuda:1"));
+        assert!(becalm::backend::names().all(|name| tpu.contains(name)), "{line}: {tpu}");
+        assert!(tpu.contains("choose one of these"), "{line}: {tpu}");
+        assert!(second.contains("CUDA_VISIBLE_DEVICES=1"), "{line}: {second}");
+    }
 }
 
 /// The file that cannot be decrypted is named: one under another key, and one that is no key.

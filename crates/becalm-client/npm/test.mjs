@@ -140,7 +140,7 @@ test('without random numbers the module does not start, and a source that fails 
 
 /** A demo of the command, which ends with the test. */
 async function served(t) {
-  const args = [...becalm.slice(1), 'demo', '--json', '--backend', 'cpu', '--client', wasm];
+  const args = [...becalm.slice(1), 'demo', '--json', '--device', 'cpu', '--client', wasm];
   const child = spawn(becalm[0], args, { stdio: ['ignore', 'pipe', 'inherit'] });
   t.after(() => child.kill());
   let text = '';

@@ -89,28 +89,28 @@ impl CkksMachine {
     /// Makes the set of a name ready on a machine; 0 threads means all. Ciphertexts of a `compact` one are packed when nothing computes
     /// with them.
     #[new]
-    #[pyo3(signature = (name, allow_insecure, threads, compact=false, backend="cpu"))]
+    #[pyo3(signature = (name, allow_insecure, threads, compact=false, device="cpu"))]
     fn new(
         py: Python<'_>,
         name: &str,
         allow_insecure: bool,
         threads: usize,
         compact: bool,
-        backend: &str,
+        device: &str,
     ) -> PyResult<Self> {
         supervised(py, None, |_| {
             let (params, cpu) = (CkksParams::named(name)?, Cpu::new(threads)?);
-            let backend = for_params::<Ckks>(backend, &cpu, params)?;
+            let backend = for_params::<Ckks>(device, &cpu, params)?;
             let context = Arc::new(cpu.install(|| Context::new(params, allow_insecure))?);
             Ok(CkksMachine(Machine::new(context, backend, cpu, compact)))
         })
     }
 
     /// The same set and threads, on a machine; ciphertexts are packed when nothing computes with them, or are not.
-    fn again(&self, py: Python<'_>, compact: bool, backend: &str) -> PyResult<Self> {
+    fn again(&self, py: Python<'_>, compact: bool, device: &str) -> PyResult<Self> {
         supervised(py, None, |_| {
             let Machine { context, cpu, .. } = &*self.0;
-            let backend = for_params::<Ckks>(backend, cpu, context.params())?;
+            let backend = for_params::<Ckks>(device, cpu, context.params())?;
             Ok(CkksMachine(Machine::new(context.clone(), backend, cpu.clone(), compact)))
         })
     }

@@ -18,16 +18,16 @@ pub struct Evaluator(pub backend::Evaluator);
 impl Evaluator {
     /// Opens a key on the machine of a name; 0 threads means all. `instructions` restricts the CPU's vectors.
     #[new]
-    #[pyo3(signature = (key, backend, threads, instructions=None))]
+    #[pyo3(signature = (key, device, threads, instructions=None))]
     fn new(
         py: Python<'_>,
         key: &EvaluationKey,
-        backend: &str,
+        device: &str,
         threads: usize,
         instructions: Option<&str>,
     ) -> PyResult<Self> {
         supervised(py, None, |_| {
-            let machine = machine(backend, threads, instructions)?;
+            let machine = machine(device, threads, instructions)?;
             backend::Evaluator::new(machine.as_ref(), &key.0)
         })
         .map(Evaluator)
@@ -80,12 +80,6 @@ pub fn require_machine(py: Python<'_>, name: &str, params: &Params) -> PyResult<
         for_params::<Tfhe>(name, &Cpu::new(1)?, &params.0)?.keep_open();
         Ok(())
     })
-}
-
-/// The names of the machines that are devices, and no simulations.
-#[pyfunction]
-pub fn devices() -> Vec<&'static str> {
-    backend::devices().collect()
 }
 
 fn machine(

@@ -184,14 +184,14 @@ impl JobRunner {
     fn new(
         py: Python<'_>,
         folder: PathBuf,
-        backend: &str,
+        device: &str,
         threads: usize,
         allow_insecure: bool,
     ) -> PyResult<JobRunner> {
         supervised(py, None, |watch| {
             let job = job::Job::open(&folder)?;
             let step = &|done, all| watch.step(done, all);
-            let machine: Arc<dyn Backend> = job.machine(backend, threads)?;
+            let machine: Arc<dyn Backend> = job.machine(device, threads)?;
             job::Runner::open(&job, machine.as_ref(), trust(allow_insecure, None), step)
         })
         .map(JobRunner)

@@ -63,7 +63,7 @@ mod _native {
     #[pymodule_export]
     use crate::ckks_threshold::{CkksKeyShare, CkksPartialDecryption, ckks_combine};
     #[pymodule_export]
-    use crate::evaluate::{Evaluator, devices, require_machine};
+    use crate::evaluate::{Evaluator, require_machine};
     #[pymodule_export]
     use crate::integers::{
         IntegerForms, aes_ctr, aes_ctr_blocks, bits_from_bytes, bits_to_bytes, check_bits,

@@ -70,7 +70,7 @@ impl Service {
         }
         if config.workers > 0 {
             // A machine that is not there would let every job wait.
-            drop(by_name(&config.backend, &Cpu::new(config.threads)?)?);
+            drop(by_name(&config.device, &Cpu::new(config.threads)?)?);
         }
         let tls = config.tls.as_ref().map(|(chain, key)| tls::server(chain, key)).transpose()?;
         let refused = |e: &std::io::Error| io_error(&config.folder, e);

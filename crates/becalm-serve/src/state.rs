@@ -35,7 +35,7 @@ pub struct Config {
     /// The beginning of the names of its workers.
     pub name: String,
     /// The machine of each worker.
-    pub backend: String,
+    pub device: String,
     /// Threads of each; 0 for all cores.
     pub threads: usize,
     /// The lease of the claims of its workers.
@@ -60,7 +60,7 @@ impl Config {
             trust: Trust::default(),
             workers: 1,
             name: "serve".into(),
-            backend: "auto".into(),
+            device: "auto".into(),
             threads: 0,
             lease: Duration::from_secs(60),
             grace: Duration::from_secs(30),
@@ -78,7 +78,7 @@ pub(crate) struct State {
     pub(crate) limits: Limits,
     pub(crate) trust: Trust,
     pub(crate) name: String,
-    pub(crate) backend: String,
+    pub(crate) device: String,
     pub(crate) threads: usize,
     pub(crate) lease: Duration,
     pub(crate) pages: Vec<Page>,
@@ -110,7 +110,7 @@ impl State {
             limits: config.limits,
             trust: config.trust,
             name: config.name,
-            backend: config.backend,
+            device: config.device,
             threads: config.threads,
             lease: config.lease,
             pages: config.pages,

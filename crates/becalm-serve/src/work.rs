@@ -42,7 +42,7 @@ pub(crate) fn work(state: &Arc<State>, index: usize) {
 }
 
 fn at(state: &Arc<State>, entry: &Arc<Entry>, name: &str) -> Result<()> {
-    let machine = entry.job.machine(&state.backend, state.threads)?;
+    let machine = entry.job.machine(&state.device, state.threads)?;
     let worker = Worker { lease: state.lease, trust: state.trust, ..Worker::new(name) };
     let progress: Progress =
         &|_, _| match state.stop.load(Ordering::Relaxed) || entry.removed.load(Ordering::Relaxed) {

@@ -144,7 +144,7 @@ fn jobs_of_ckks_make_the_bytes_of_one_machine() {
 fn a_job_that_its_workers_cannot_do_fails() {
     let f = folder("cannot");
     let (parts, _) = ckks_squares(&f.0, 3);
-    let served = serve(Config { backend: "processor".into(), threads: 0, ..config(&f.0) });
+    let served = serve(Config { device: "processor".into(), threads: 0, ..config(&f.0) });
     let job = served.client(TOKEN).make(&parts, "").unwrap();
     let failed = || job.status().unwrap()["failed"].as_object().unwrap().clone();
     while failed().is_empty() {

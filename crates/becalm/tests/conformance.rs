@@ -450,7 +450,6 @@ fn every_name_is_a_machine() {
     let params = TfheParams::named("toy_1_1_p").unwrap();
     let (cpu, known) = (Cpu::new(0).unwrap(), backend::names().collect::<BTreeSet<&str>>());
     assert!(known.contains("cpu") && known.contains("auto") && known.contains("reference"));
-    assert!(backend::devices().all(|name| known.contains(name) && name != "processor"));
     for name in known.iter().copied() {
         // Without a GPU there is no device of that name.
         match backend::for_params::<Tfhe>(name, &cpu, params) {
@@ -458,7 +457,10 @@ fn every_name_is_a_machine() {
             Err(e) => assert!(name == "cuda" && e.kind() == "device", "{name}: {e}"),
         }
     }
-    let refused = backend::by_name("tpu", &cpu).err().unwrap();
-    assert_eq!(refused.kind(), "bad_input");
-    assert!(known.iter().all(|name| refused.to_string().contains(name)), "{refused}");
+    assert!(known.iter().all(|name| backend::require_name(name).is_ok()));
+    for refused in [backend::by_name("tpu", &cpu).err(), backend::require_name("tpu").err()] {
+        let refused = refused.unwrap();
+        assert_eq!(refused.kind(), "bad_input");
+        assert!(known.iter().all(|name| refused.to_string().contains(name)), "{refused}");
+    }
 }

@@ -27,7 +27,7 @@ impl Folder {
         let values: Vec<String> = (0..lanes).map(|i| (i % 16).to_string()).collect();
         f.succeed(&format!("encrypt --values {} -o x.becalm --allow-insecure", values.join(",")));
         f.succeed(&format!(
-            "eval x.becalm --table {TABLE} -o whole.becalm --allow-insecure --backend cpu"
+            "eval x.becalm --table {TABLE} -o whole.becalm --allow-insecure --device cpu"
         ));
         f
     }

@@ -220,17 +220,17 @@ pub trait Session<F: Family = Tfhe>: Send + Sync {
     }
 }
 
-/// A name of a machine, whether it is a device and no simulation, and how it is opened beside a CPU of some threads.
-type Machine = (&'static str, bool, fn(&Cpu) -> Result<Arc<dyn Backend>>);
+/// A name of a machine, and how it is opened beside a CPU of some threads.
+type Machine = (&'static str, fn(&Cpu) -> Result<Arc<dyn Backend>>);
 
 /// Every machine of this build: a new one is a line here.
 const MACHINES: &[Machine] = &[
-    ("cpu", true, |cpu| Ok(Arc::new(cpu.clone()))),
+    ("cpu", |cpu| Ok(Arc::new(cpu.clone()))),
     #[cfg(feature = "cuda")]
-    ("cuda", true, |_| Ok(Arc::new(Cuda::new()?))),
-    ("processor", false, |_| Ok(Arc::new(Processor::default()))),
-    ("reference", false, |_| Ok(Arc::new(Reference))),
-    ("auto", true, auto),
+    ("cuda", |_| Ok(Arc::new(Cuda::new()?))),
+    ("processor", |_| Ok(Arc::new(Processor::default()))),
+    ("reference", |_| Ok(Arc::new(Reference))),
+    ("auto", auto),
 ];
 
 /// A GPU if there is one; the CPU if that has a number of threads.
@@ -242,32 +242,43 @@ fn auto(cpu: &Cpu) -> Result<Arc<dyn Backend>> {
     Ok(Arc::new(cpu.clone()))
 }
 
-/// The names that [`by_name`] takes.
+/// The names that [`by_name`] takes: what a user may choose as `device`.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    MACHINES.iter().map(|(name, ..)| *name)
+    MACHINES.iter().map(|(name, _)| *name)
 }
 
-/// Those of [`names`] that are devices, and no simulations.
-pub fn devices() -> impl Iterator<Item = &'static str> {
-    MACHINES.iter().filter(|(_, device, _)| *device).map(|(name, ..)| *name)
+/// The line of a name in the list of machines.
+///
+/// # Errors
+/// [`Error::BadInput`] with all names, for one that this build does not have.
+fn named(name: &str) -> Result<&'static Machine> {
+    let refused = || {
+        let known: Vec<&str> = names().collect();
+        let wanted = format!("the device {}", known.join(", ").replace(", auto", " or auto"));
+        let remedy = match name.starts_with("cuda") || name.starts_with("gpu") {
+            true => "name all GPUs as cuda; CUDA_VISIBLE_DEVICES=1 makes that the second only",
+            false => "choose one of these",
+        };
+        Error::bad_input("device", wanted, name, remedy)
+    };
+    MACHINES.iter().find(|machine| machine.0 == name).ok_or_else(refused)
+}
+
+/// Refuses a name that [`by_name`] would refuse, and opens nothing.
+///
+/// # Errors
+/// [`Error::BadInput`] with all names.
+pub fn require_name(name: &str) -> Result<()> {
+    named(name).map(drop)
 }
 
 /// The machine of a name: `"cpu"`, which is the given one, `"cuda"`, `"processor"`, `"reference"`, or `"auto"`: a GPU if one is there and
 /// can run the key's parameter set, else the CPU. A CPU of a number of threads computes for `"auto"` alone.
 ///
 /// # Errors
-/// [`Error::BadInput`] for a name that this build does not have; [`Error::Device`] for `"cuda"` without a GPU.
+/// As [`require_name`]; [`Error::Device`] for `"cuda"` without a GPU.
 pub fn by_name(name: &str, cpu: &Cpu) -> Result<Arc<dyn Backend>> {
-    if let Some((.., open)) = MACHINES.iter().find(|machine| machine.0 == name) {
-        return open(cpu);
-    }
-    let known: Vec<&str> = names().collect();
-    let wanted = known.join(", ").replace(", auto", " or auto");
-    let remedy = match name.starts_with("cuda") || name.starts_with("gpu") {
-        true => "name all GPUs as cuda; CUDA_VISIBLE_DEVICES=1 makes that the second only",
-        false => "choose one of these",
-    };
-    Err(Error::bad_input("backend", wanted, name, remedy))
+    named(name)?.1(cpu)
 }
 
 /// [`by_name`] for a parameter set: a machine that does not run it, or has no room for its keys, is refused before keys are made, which
