@@ -361,10 +361,10 @@ fn timed(
     plan: &Measurements,
 ) -> Result<Row> {
     let input: Lwe = case.input.slice(0..batch.min(case.input.len()))?;
-    let walk = Arc::new(case.program.walk(&[input.noise_variance()])?);
-    let waves = walk.waves.len();
-    let loaded = session.load(case.program.clone(), walk, input.len(), UNWATCHED)?;
-    let (at, out) = (case.program.inputs()[0], case.program.outputs()[0]);
+    let (program, walk) = (&case.program, Arc::new(case.program.walk()));
+    let (waves, followed) = (walk.waves.len(), program.follow(&[input.noise_variance()])?);
+    session.load(program.clone(), walk, input.len(), UNWATCHED)?;
+    let (at, out) = (program.inputs()[0], program.outputs()[0]);
     let lanes = input.len();
     let most = plan.repetitions.max(1);
     let runs = (most / batch).clamp(most.min(5), most);
@@ -384,7 +384,13 @@ fn timed(
         }
     }
     micros.sort_by(f64::total_cmp);
-    let results = batch_of(&loaded, case.input.key_id(), out, session.read(out, 0..lanes)?)?;
+    let results = batch_of(
+        program,
+        &followed,
+        case.input.key_id(),
+        out,
+        session.read(out, 0..lanes)?,
+    )?;
     let noisy = right(secret, case, &results)?;
     let (runs, median) = (micros.len(), micros[micros.len() / 2]);
     let p99 = micros[(runs * 99 / 100).min(runs - 1)];

@@ -293,9 +293,9 @@ impl Program {
     fn noise(&self, inputs: Vec<f64>) -> PyResult<(Vec<f64>, f64)> {
         guarded(|| {
             let program = self.now();
-            let walk = program.walk(&inputs).map_err(raise)?;
-            let results = program.outputs().iter().map(|r| walk.noise[r.0 as usize]).collect();
-            Ok((results, walk.log2_pfail))
+            let found = program.follow(&inputs).map_err(raise)?;
+            let results = program.outputs().iter().map(|r| found.noise[r.0 as usize]).collect();
+            Ok((results, found.log2_pfail))
         })
     }
 

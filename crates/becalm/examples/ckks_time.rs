@@ -174,7 +174,7 @@ fn bootstraps(
     let on = CkksSetup::new(context, &Arc::new(keys)).within(shares.matrices);
     let evaluator = Evaluator::new(&cpu, on)?;
     // The first instruction of each wave stands for it.
-    let waves = program.walk().waves;
+    let waves = program.waves();
     count_peak_from_here();
     println!("maps {:.3} GB", ready.bytes() as f64 / 1e9);
     let input = *program.info(program.inputs()[0]).expect("programs have their inputs");

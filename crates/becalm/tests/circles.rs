@@ -51,7 +51,16 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
             &["session"],
         ],
     ),
-    ("program", &[&["file", "graph", "isa"], &["pace"], &["lwe", "rlwe"], &["circuit", "lower"]]),
+    (
+        "program",
+        &[
+            &["constants"],
+            &["file", "graph", "isa"],
+            &["pace"],
+            &["lwe", "rlwe"],
+            &["circuit", "lower"],
+        ],
+    ),
     (
         "bootstrap::ckks",
         &[

@@ -251,17 +251,17 @@ fn what_does_not_fit_the_slots_is_refused() {
 fn maps_and_packing_are_counted_as_noise() {
     let keys = keys(TOYS[0]);
     let x = keys.secret.encrypt(&[1, 1]).unwrap();
-    let walk = |sums: RowSums| {
+    let noise = |sums: RowSums| {
         let mut program = Program::new(keys.secret.params().clone());
         let a = program.input_like(&x);
         let y = program.slot_map(a, 0, sums).unwrap();
         program.output(y).unwrap();
-        let walk = program.walk(&[1e-12]).unwrap();
-        assert!(!walk.independent[0]);
-        walk.noise[y.0 as usize]
+        let found = program.follow(&[1e-12]).unwrap();
+        assert!(!found.independent[0]);
+        found.noise[y.0 as usize]
     };
-    let one = walk(RowSums { positive: 1, negative: 0 });
-    let two = walk(RowSums { positive: 1, negative: 1 });
+    let one = noise(RowSums { positive: 1, negative: 0 });
+    let two = noise(RowSums { positive: 1, negative: 1 });
     let added = becalm::tfhe::noise::slot_map(keys.secret.params(), 1.0);
     assert!((one - 1e-12 - added).abs() < 1e-20 && two > 4.0 * 1e-12);
 }

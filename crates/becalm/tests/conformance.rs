@@ -388,7 +388,7 @@ fn waves_out_of_range_are_refused() {
     let a = program.input_like(&x);
     let y = program.lookup(a, &Table::from_fn(params, |m| m).unwrap()).unwrap();
     program.output(y).unwrap();
-    let walk = Arc::new(program.walk(&[0.0]).unwrap());
+    let walk = Arc::new(program.walk());
     let (program, waves) = (Arc::new(program), walk.waves.len());
     let reference: Box<dyn Backend> = Box::new(Reference);
     for (name, backend) in backends().into_iter().chain([("reference".to_string(), reference)]) {

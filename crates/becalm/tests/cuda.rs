@@ -93,7 +93,7 @@ fn too_little_memory_is_said_before() {
     let x = program.input(becalm::cipher::Encoding::of(keys.params()));
     let y = program.linear(&[(2, x)], 0).unwrap();
     program.output(y).unwrap();
-    let walk = Arc::new(program.walk(&[0.0]).unwrap());
+    let walk = Arc::new(program.walk());
     let lanes = (bytes / 1000) as usize;
     refused(session.load(Arc::new(program), walk, lanes, UNWATCHED), "memory", "B free");
 }
@@ -112,7 +112,7 @@ fn lookup(params: &Arc<TfheParams>, f: impl Fn(u64) -> u64) -> Arc<Program> {
 fn all_that_a_program_takes_is_asked_for_at_once() {
     let (_, keys) = keys("toy_1_1");
     let (program, needs) = (lookup(keys.params(), |m| m), Need::all_of(&keys));
-    let walk = Arc::new(program.walk(&[0.0]).unwrap());
+    let walk = Arc::new(program.walk());
     let lanes = 40;
     let of = || Arc::new(Emulated::new(0).with(|info| info.memory = 16 << 20));
     let roomy = of();
@@ -142,7 +142,7 @@ fn a_refused_launch_leaves_no_result() {
     let (program, needs) = (lookup(keys.params(), |m| 3 - m), Need::all_of(&keys));
     // So many that a bootstrap has launches enough to be recorded.
     let input = secret.encrypt(&[1, 2, 3, 0, 1]).unwrap();
-    let walk = Arc::new(program.walk(&[input.noise_variance()]).unwrap());
+    let walk = Arc::new(program.walk());
     let out = program.outputs()[0];
     // As it is, then recorded, then replayed.
     let run = |gpu: Arc<Emulated>| {
@@ -505,7 +505,7 @@ fn auto_says_what_the_gpu_says() {
     let (secret, keys) = keys("toy_1_1_multi_bit_2");
     let (program, needs) = (lookup(keys.params(), |m| m), Need::all_of(&keys));
     let input = secret.encrypt(&[1, 2, 3, 0, 1]).unwrap();
-    let walk = Arc::new(program.walk(&[input.noise_variance()]).unwrap());
+    let walk = Arc::new(program.walk());
     let remark = |backend: &Auto| {
         let mut session = backend.tfhe().unwrap().open(TfheSetup::new(&keys, &needs)).unwrap();
         for _ in 0..2 {

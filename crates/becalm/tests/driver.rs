@@ -259,8 +259,7 @@ impl Work {
 
     /// The words of one run in a session, or what a wrong one decrypts to.
     fn run(&self, session: &mut dyn Session, watch: &Watch, hasty: bool) -> Vec<u64> {
-        let noise = self.input.noise_variance();
-        let walk = Arc::new(self.program.walk(&[noise]).unwrap());
+        let walk = Arc::new(self.program.walk());
         session.load(self.program.clone(), walk.clone(), 5, UNWATCHED).unwrap();
         let before = watch.waits();
         session.write(self.program.inputs()[0], 0, self.input.words()).unwrap();

@@ -169,18 +169,19 @@ fn noise_of_every_circuit_is_within_the_claim() {
                 let program = recorded.program();
                 // Arguments as noisy as results of other circuits.
                 let noise = becalm::tfhe::noise::bootstrap_output(&params());
-                let walk = program.walk(&vec![noise; program.inputs().len()]);
-                let walk = walk.unwrap_or_else(|e| panic!("{} {ty} {aim:?}: {e}", op.name));
-                assert!(walk.log2_pfail < -100.0, "{}", op.name);
+                let found = program.follow(&vec![noise; program.inputs().len()]);
+                let found = found.unwrap_or_else(|e| panic!("{} {ty} {aim:?}: {e}", op.name));
+                assert!(found.log2_pfail < -100.0, "{}", op.name);
                 // The same ciphertext for both operands, or ciphertexts from files.
                 let related = vec![true; program.inputs().len()];
-                let same = program.walk_related(&vec![noise; related.len()], &related);
+                let same = program.follow_related(&vec![noise; related.len()], &related);
                 same.unwrap_or_else(|e| panic!("{} {ty} {aim:?}, related: {e}", op.name));
+                let cost = program.cost();
                 println!(
                     "{:16} {ty} {aim:?}: {} bootstraps, depth {}",
-                    op.name, walk.cost.bootstraps, walk.cost.depth
+                    op.name, cost.bootstraps, cost.depth
                 );
-                let independent = walk.independent.iter().all(|x| *x);
+                let independent = found.independent.iter().all(|x| *x);
                 // A result that only flips digits, or changes nothing, is related to its operand.
                 let moved = op.name == "not" || op.name == "abs" && !ty.signed();
                 assert!(independent || moved, "{} {ty}", op.name);

@@ -148,13 +148,13 @@ fn noise_of_every_list_circuit_is_within_the_claim() {
                 let recorded = recorded(op, aim, &vec![ty; n]);
                 let program = recorded.program();
                 let arguments = vec![noise; program.inputs().len()];
-                let walk = program.walk(&arguments);
-                let walk = walk.unwrap_or_else(|e| panic!("{} {ty} {aim:?}: {e}", op.name));
-                assert!(walk.log2_pfail < -100.0, "{} {ty}", op.name);
+                let found = program.follow(&arguments);
+                let found = found.unwrap_or_else(|e| panic!("{} {ty} {aim:?}: {e}", op.name));
+                assert!(found.log2_pfail < -100.0, "{} {ty}", op.name);
                 // Arguments may be related: ciphertexts from files, or one that stands in the list several times.
-                let same = program.walk_related(&arguments, &vec![true; arguments.len()]);
+                let same = program.follow_related(&arguments, &vec![true; arguments.len()]);
                 same.unwrap_or_else(|e| panic!("{} {ty} {aim:?}, related: {e}", op.name));
-                let cost = walk.cost;
+                let cost = program.cost();
                 println!("{:8} {ty} {aim:?}: {}, depth {}", op.name, cost.bootstraps, cost.depth);
             }
         }

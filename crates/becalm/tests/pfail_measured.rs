@@ -127,8 +127,8 @@ fn failures(p: &TfheParams, values: u64) -> usize {
     (0..KEYS).map(run).sum()
 }
 
-/// The walk of a program agrees with the formula: the sum is at the set's bound, and its bootstrap the worst of the three.
-fn check_walk(p: &TfheParams, values: u64) {
+/// The noise that a program follows agrees with the formula: the sum is at the set's bound, and its bootstrap the worst of the three.
+fn check_followed(p: &TfheParams, values: u64) {
     let (mut program, sum, _) = combination(&Arc::new(p.clone()), values, &coefficients(p.order));
     let table = Table::with(
         p,
@@ -139,15 +139,15 @@ fn check_walk(p: &TfheParams, values: u64) {
     let result = program.lookup(sum, &table.unwrap()).unwrap();
     program.output(result).unwrap();
     let fresh = NoiseReport::of(p).fresh;
-    let walked = program.walk(&[fresh, fresh]).unwrap().log2_pfail - 3f64.log2();
+    let followed = program.follow(&[fresh, fresh]).unwrap().log2_pfail - 3f64.log2();
     let formula = noise::log2_pfail(NoiseReport::of(p).total, values);
-    assert!((walked - formula).abs() < 1e-6, "{}: walk 2^{walked}, formula 2^{formula}", p.name);
+    assert!((followed - formula).abs() < 1e-6, "{}: followed 2^{followed}, formula 2^{formula}", p.name);
 }
 
 fn check(name: &str, kinds: &[ModulusSwitch]) {
     for &kind in kinds {
         let (p, values) = failing(set(name, SHORT), kind);
-        check_walk(&p, values);
+        check_followed(&p, values);
         let (expected, trials) = (predicted(&p, values), KEYS * TRIALS_PER_KEY);
         assert!(expected * trials as f64 > 200.0, "{}: {expected} is too rare to count", p.name);
         let accept = |seen: &usize| {

@@ -15,12 +15,12 @@ fn program() -> (Program, Reg) {
     (p, x)
 }
 
-/// Variance of the sum of two registers, by the walk; the argument is free of noise.
+/// Variance of the sum of two registers, as it is followed; the argument is free of noise.
 fn sum(record: impl FnOnce(&mut Program, Reg) -> [Reg; 2]) -> f64 {
     let (mut p, x) = program();
     let [a, b] = record(&mut p, x);
     let s = p.linear(&[(1, a), (1, b)], 0).unwrap();
-    p.walk(&[0.0]).unwrap().noise[s.0 as usize]
+    p.follow(&[0.0]).unwrap().noise[s.0 as usize]
 }
 
 fn close(a: f64, b: f64) -> bool {

@@ -9,7 +9,7 @@ use becalm::ckks::Context;
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, TfheParams};
 use becalm::program::rlwe::CkksProgram;
-use becalm::program::{Program, Reg};
+use becalm::program::{Program, Reg, Walk};
 use becalm::tfhe::Table;
 use becalm::{Error, Progress, Result, UNWATCHED};
 use std::ops::Range;
@@ -43,7 +43,7 @@ struct CountedSession<F: Family> {
     inner: Box<dyn Session<F>>,
     counts: Arc<Counts>,
     room: usize,
-    walk: Option<Arc<F::Walk>>,
+    walk: Option<Arc<Walk>>,
 }
 
 impl Backend for Counted {
@@ -80,7 +80,7 @@ impl<F: Family> Session<F> for CountedSession<F> {
     fn load(
         &mut self,
         program: Arc<F::Program>,
-        walk: Arc<F::Walk>,
+        walk: Arc<Walk>,
         lanes: usize,
         progress: Progress,
     ) -> Result<Loaded<F>> {
@@ -106,7 +106,7 @@ impl<F: Family> Session<F> for CountedSession<F> {
 
     fn run(&mut self, waves: Range<usize>, progress: Progress) -> Result<()> {
         let walk = self.walk.as_ref().unwrap();
-        let ops = F::waves(walk)[waves.clone()].iter().map(|wave| wave.ops.len());
+        let ops = walk.waves[waves.clone()].iter().map(|wave| wave.ops.len());
         self.counts.ops.fetch_add(ops.sum(), Ordering::Relaxed);
         self.inner.run(waves, progress)
     }
@@ -159,8 +159,7 @@ fn machines_share_lanes_and_waves() {
         let (machine, counts) = several(mixed, usize::MAX);
         let server = Evaluator::new(&machine, &keys).unwrap();
         assert_eq!((server.info().name, server.info().best_batch), ("several", 12));
-        let whole = program.walk(&[0.0; 6]).unwrap();
-        let all: usize = whole.waves.iter().map(|wave| wave.ops.len()).sum();
+        let all: usize = program.waves().iter().map(|wave| wave.ops.len()).sum();
         for lanes in [1, 2, 3, 7] {
             let p = Encoding::of(params).values;
             let values = |i: u64| (0..lanes).map(|l| (i + 3 * l) % p).collect::<Vec<u64>>();
@@ -288,7 +287,7 @@ fn words_that_fit_no_lanes_are_refused() {
     let secret = SecretKey::generate(TfheParams::named("toy_1_1").unwrap(), true).unwrap();
     let keys = secret.evaluation_key().unwrap();
     let program = Arc::new(wide(&secret));
-    let walk = Arc::new(program.walk(&[0.0; 6]).unwrap());
+    let walk = Arc::new(program.walk());
     let machines: Vec<(&str, Box<dyn Backend>)> = vec![
         ("several", Box::new(Several::new(cpus(2)).unwrap())),
         ("cpu", Box::new(Cpu::new(1).unwrap())),

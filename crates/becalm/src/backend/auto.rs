@@ -5,8 +5,7 @@
 use super::{
     Backend, Ckks, Cpu, Cuda, Fallback, Family, Info, Loaded, Others, Runs, Session, Tfhe,
 };
-use crate::program::Reg;
-use crate::program::rlwe::Constants;
+use crate::program::{Constants, Reg, Walk};
 use crate::{Error, Progress, Result};
 use std::ops::Range;
 use std::sync::Arc;
@@ -186,7 +185,7 @@ where
     fn load(
         &mut self,
         program: Arc<F::Program>,
-        walk: Arc<F::Walk>,
+        walk: Arc<Walk>,
         lanes: usize,
         progress: Progress,
     ) -> Result<Loaded<F>> {

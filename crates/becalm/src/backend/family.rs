@@ -4,8 +4,8 @@ use super::{Backend, Runs};
 use crate::cipher::{CkksKeys, EvaluationKey, Rlwe};
 use crate::ckks::Chain;
 use crate::params::{CkksParams, TfheParams};
-use crate::program::rlwe::{CkksOp, CkksProgram, CkksWalk};
-use crate::program::{Graph, Need, Op, Operation, Program, Reg, Walk, Wave};
+use crate::program::rlwe::{CkksOp, CkksProgram};
+use crate::program::{Graph, Need, Op, Operation, Program, Reg};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::ops::Deref;
@@ -20,9 +20,7 @@ pub trait Family: Debug + Clone + Copy + Send + Sync + 'static {
     type Op: Operation;
     /// A recorded program.
     type Program: Deref<Target = Graph<Self::Op>> + Debug + Send + Sync;
-    /// The facts of a program that are known before it runs.
-    type Walk: Debug + Clone + Send + Sync;
-    /// The unit that is written to and read from a register: a u64 of TFHE, whose words are ciphertexts by the walk; a ciphertext of CKKS.
+    /// The unit that is written to and read from a register: a u64 of TFHE, whose words are ciphertexts by the program; a ciphertext of CKKS.
     type Word: Debug + Clone + Send + Sync;
     /// A parameter set.
     type Params;
@@ -37,12 +35,6 @@ pub trait Family: Debug + Clone + Copy + Send + Sync + 'static {
     fn on(machine: &dyn Backend) -> Option<&dyn Runs<Self>>;
     /// Words in one lane of a register that the program has.
     fn width(program: &Self::Program, reg: Reg) -> usize;
-    /// The instructions in waves.
-    fn waves(walk: &Self::Walk) -> &[Wave];
-    /// For each wave, the registers that nobody reads after it.
-    fn dead_after(walk: &Self::Walk) -> &[Vec<Reg>];
-    /// The same facts with the instructions in other waves.
-    fn with_waves(walk: &Self::Walk, waves: Vec<Wave>) -> Self::Walk;
 }
 
 /// Keys of one family, as [`Evaluator::new`](super::Evaluator::new) takes them.
@@ -65,7 +57,6 @@ impl Family for Tfhe {
     const NAME: &'static str = "TFHE";
     type Op = Op;
     type Program = Program;
-    type Walk = Walk;
     type Word = u64;
     type Params = TfheParams;
     type Base = Arc<TfheParams>;
@@ -82,25 +73,12 @@ impl Family for Tfhe {
     fn width(program: &Program, reg: Reg) -> usize {
         program.width(reg)
     }
-
-    fn waves(walk: &Walk) -> &[Wave] {
-        &walk.waves
-    }
-
-    fn dead_after(walk: &Walk) -> &[Vec<Reg>] {
-        &walk.dead_after
-    }
-
-    fn with_waves(walk: &Walk, waves: Vec<Wave>) -> Walk {
-        Walk { waves, ..walk.clone() }
-    }
 }
 
 impl Family for Ckks {
     const NAME: &'static str = "CKKS";
     type Op = CkksOp;
     type Program = CkksProgram;
-    type Walk = CkksWalk;
     type Word = Rlwe;
     type Params = CkksParams;
     type Base = Arc<Chain>;
@@ -116,18 +94,6 @@ impl Family for Ckks {
 
     fn width(_program: &CkksProgram, _reg: Reg) -> usize {
         1
-    }
-
-    fn waves(walk: &CkksWalk) -> &[Wave] {
-        &walk.waves
-    }
-
-    fn dead_after(walk: &CkksWalk) -> &[Vec<Reg>] {
-        &walk.dead_after
-    }
-
-    fn with_waves(walk: &CkksWalk, waves: Vec<Wave>) -> CkksWalk {
-        CkksWalk { waves, ..walk.clone() }
     }
 }
 

@@ -27,8 +27,7 @@ pub use processor::Processor;
 pub use reference::Reference;
 pub use several::Several;
 
-use crate::program::rlwe::Constants;
-use crate::program::{Pace, Reg};
+use crate::program::{Constants, Pace, Reg, Walk};
 use crate::{Error, Progress, Result};
 use std::ops::Range;
 use std::sync::Arc;
@@ -128,7 +127,7 @@ pub struct Loaded<F: Family = Tfhe> {
     /// The program.
     pub program: Arc<F::Program>,
     /// Its waves.
-    pub walk: Arc<F::Walk>,
+    pub walk: Arc<Walk>,
     /// Ciphertexts in each register.
     pub lanes: usize,
 }
@@ -183,7 +182,7 @@ pub trait Session<F: Family = Tfhe>: Send + Sync {
     fn load(
         &mut self,
         program: Arc<F::Program>,
-        walk: Arc<F::Walk>,
+        walk: Arc<Walk>,
         lanes: usize,
         progress: Progress,
     ) -> Result<Loaded<F>>;

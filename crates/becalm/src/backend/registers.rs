@@ -42,7 +42,7 @@ impl<F: Family> Loaded<F> {
 
     /// Refuses waves that the program does not have.
     pub(super) fn check_waves(&self, waves: &Range<usize>) -> Result<()> {
-        let there = F::waves(&self.walk).len();
+        let there = self.walk.waves.len();
         if waves.start <= waves.end && waves.end <= there {
             return Ok(());
         }
@@ -152,7 +152,7 @@ impl<F: Family, T: Clone + Default> Registers<F, T> {
 
     /// Frees registers that are not read after a wave.
     pub fn retire(&mut self, wave: usize) {
-        for r in &F::dead_after(&self.loaded.walk)[wave] {
+        for r in &self.loaded.walk.dead_after[wave] {
             self.words[r.0 as usize] = Vec::new();
         }
     }

@@ -6,8 +6,7 @@
 
 use super::registers::not_loaded;
 use super::{Backend, Ckks, Fallback, Family, Info, Loaded, Runs, Session, Tfhe};
-use crate::program::rlwe::Constants;
-use crate::program::{Operation, Pace, Reg, Wave};
+use crate::program::{Constants, Operation, Pace, Reg, Walk, Wave};
 use crate::{Error, Progress, Result};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -194,11 +193,11 @@ impl<F: Family> SeveralSession<F> {
         let running = self.running.as_ref().ok_or_else(not_loaded)?;
         let Some(owners) = running.owners.as_ref().map(|owners| &owners[w]) else { return Ok(()) };
         let (loaded, lanes) = (&running.loaded, 0..running.loaded.lanes);
-        let wave = &F::waves(&loaded.walk)[w];
+        let wave = &loaded.walk.waves[w];
         if !wave.kind.divides() {
             return Ok(());
         }
-        let dead: BTreeSet<Reg> = F::dead_after(&loaded.walk)[w].iter().copied().collect();
+        let dead: BTreeSet<Reg> = loaded.walk.dead_after[w].iter().copied().collect();
         let mut made: Vec<Vec<Reg>> = vec![vec![]; self.sessions.len()];
         for (i, owner) in wave.ops.iter().zip(owners) {
             let results = loaded.program.ops()[*i].results().iter();
@@ -257,16 +256,16 @@ impl<F: Family> Session<F> for SeveralSession<F> {
     fn load(
         &mut self,
         program: Arc<F::Program>,
-        walk: Arc<F::Walk>,
+        walk: Arc<Walk>,
         lanes: usize,
         progress: Progress,
     ) -> Result<Loaded<F>> {
         self.running = None;
         let count = self.sessions.len();
-        let owners = self.owners(F::waves(&walk), lanes);
-        let seats: Vec<(Range<usize>, Arc<F::Walk>)> = match &owners {
+        let owners = self.owners(&walk.waves, lanes);
+        let seats: Vec<(Range<usize>, Arc<Walk>)> = match &owners {
             Some(owners) => {
-                let own = |s| F::with_waves(&walk, part(F::waves(&walk), owners, s));
+                let own = |s| walk.with_waves(part(&walk.waves, owners, s));
                 (0..count).map(|s| (0..lanes, Arc::new(own(s)))).collect()
             }
             None => {

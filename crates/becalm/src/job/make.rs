@@ -12,7 +12,7 @@ use crate::cipher::{Ciphertext, EvaluationKey, Lwe, SlotKey};
 use crate::ckks::Context;
 use crate::math::modulus::Modulus;
 use crate::program::rlwe::{CkksOp, CkksProgram};
-use crate::program::{Cost, Program, Walk};
+use crate::program::{Cost, Program};
 use crate::{Error, Result};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -170,11 +170,11 @@ impl Parts {
         let read = |path: &PathBuf| Lwe::load(path, self.trust).map_err(|e| e.at(path));
         let inputs = self.inputs.iter().map(read).collect::<Result<Vec<Lwe>>>()?;
         let given: Vec<Ciphertext> = inputs.iter().map(|x| x.clone().into()).collect();
-        let (lanes, walk) = require_fit(&keys, &program, &given)?;
+        let lanes = require_fit(&keys, &program, &given)?;
         drop(given);
         manifest.exact = program.params().modulus == Modulus::Goldilocks;
         (manifest.arguments, manifest.results) = (inputs.len(), program.outputs().len());
-        self.divide(manifest, lanes, usual_chunk(&walk, program.params().cost()))?;
+        self.divide(manifest, lanes, usual_chunk(&program))?;
         for chunk in 0..manifest.chunks() {
             let from = chunk * manifest.chunk;
             let part = from..from + manifest.lanes_of(chunk);
@@ -280,11 +280,11 @@ fn too_many(chunks: usize) -> Error {
 }
 
 /// Lanes of a chunk of about five seconds on a core.
-fn usual_chunk(walk: &Walk, cost: f64) -> usize {
-    let widest = walk.waves.iter().map(|w| w.ops.len()).max().unwrap_or(1).max(1);
-    let cost_of = Cost { bootstraps: walk.cost.bootstraps.max(1), ..walk.cost };
-    let lane = lane_seconds(&cost_of, cost);
-    ((CHUNK / lane) as usize).max(WIDTH.div_ceil(widest))
+fn usual_chunk(program: &Program) -> usize {
+    let cost = program.cost();
+    let cost = Cost { bootstraps: cost.bootstraps.max(1), ..cost };
+    let lane = lane_seconds(&cost, program.params().cost());
+    ((CHUNK / lane) as usize).max(WIDTH.div_ceil(program.walk().width()))
 }
 
 /// Writes the inputs of a chunk; their digests.

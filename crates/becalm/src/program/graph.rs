@@ -2,6 +2,7 @@
 //! instructions in an order in which they can run, waves, liveness and the most memory alive.
 
 use super::Reg;
+use super::constants::Constants;
 use crate::{Error, Result};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Debug;
@@ -83,6 +84,36 @@ pub struct Wave {
     pub ops: Vec<usize>,
     /// Positions of instructions that another machine runs: their results are written to the registers after the wave.
     pub elsewhere: Vec<usize>,
+}
+
+/// The way of a machine through a program.
+#[derive(Debug, Clone)]
+pub struct Walk {
+    /// The instructions in waves.
+    pub waves: Vec<Wave>,
+    /// For each wave, the registers that are not read after it.
+    pub dead_after: Vec<Vec<Reg>>,
+    /// The constants in the form of a machine that prepared them; any other machine, or none, makes its own.
+    pub constants: Option<Constants>,
+}
+
+impl Walk {
+    /// The same registers and constants, with the instructions in other waves.
+    #[must_use]
+    pub fn with_waves(&self, waves: Vec<Wave>) -> Walk {
+        Walk { waves, ..self.clone() }
+    }
+
+    /// The same way, with constants that a machine prepared.
+    #[must_use]
+    pub fn with_constants(self, constants: Option<Constants>) -> Walk {
+        Walk { constants, ..self }
+    }
+
+    /// The instructions of the widest wave, one at least.
+    pub(crate) fn width(&self) -> usize {
+        self.waves.iter().map(|wave| wave.ops.len()).max().unwrap_or(1).max(1)
+    }
 }
 
 /// A step of recording a program.
@@ -242,6 +273,16 @@ impl<O: Operation> Graph<O> {
         }
         self.outputs.iter().for_each(|r| last[r.0 as usize] = usize::MAX);
         last
+    }
+
+    /// The way of a machine, in [`Graph::waves`].
+    pub fn walk(&self) -> Walk {
+        self.along(self.waves())
+    }
+
+    /// The way of a machine in these waves.
+    pub(super) fn along(&self, waves: Vec<Wave>) -> Walk {
+        Walk { dead_after: self.dead_after(&waves), waves, constants: None }
     }
 
     /// For each wave the registers that are not read after it.

@@ -4,6 +4,7 @@
 //! TFHE and [`rlwe::CkksOp`] for CKKS, share one [`Graph`].
 
 pub mod circuit;
+mod constants;
 mod file;
 pub mod graph;
 pub mod isa;
@@ -12,9 +13,10 @@ mod lwe;
 mod pace;
 pub mod rlwe;
 
-pub use graph::{Graph, Operation, Wave, WaveKind};
+pub use constants::Constants;
+pub use graph::{Graph, Operation, Walk, Wave, WaveKind};
 pub use lower::{Layout, Lowered};
-pub use lwe::{Cost, Gate, Need, Op, Program, RegInfo, RegType, TableRef, Walk};
+pub use lwe::{Cost, Followed, Gate, Need, Op, Program, RegInfo, RegType, TableRef};
 pub use pace::Pace;
 
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,7 @@
 //! and 31 in twice that, so a bootstrap that others do not wait for may better come later.
 
 use super::Reg;
-use super::graph::{Graph, Operation, Wave};
+use super::graph::{Graph, Operation, Walk, Wave};
 
 /// The time of a wave by the number of its bootstraps, key switches included.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -95,6 +95,15 @@ impl<O: Operation> Graph<O> {
         }
         let Schedule { level, time } = best;
         (self.grouped(|i, _| level[i]), time)
+    }
+
+    /// A walk in the waves that take the least time at a pace on so many lanes.
+    #[must_use]
+    pub fn arranged(&self, walk: Walk, pace: &Pace, lanes: usize) -> Walk {
+        match pace.is_work() {
+            true => walk,
+            false => self.along(self.waves_at(pace, lanes).0).with_constants(walk.constants),
+        }
     }
 
     /// Bootstraps in turns, those first that most others wait for: as many as are ready, or `most` where that takes less time.

@@ -45,7 +45,7 @@ fn read_circuit(bytes: &[u8]) -> Result<(), Error> {
 fn read_program(bytes: &[u8]) -> Result<(), Error> {
     let program = Program::from_bytes(bytes, Trust::insecure())?;
     assert!(program.cost().waves <= program.ops().len());
-    program.walk(&vec![0.0; program.inputs().len()])?;
+    program.follow(&vec![0.0; program.inputs().len()])?;
     assert_eq!(Program::from_bytes(&program.to_bytes()?, Trust::insecure())?, program);
     Ok(())
 }

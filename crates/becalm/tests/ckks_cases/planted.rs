@@ -3,8 +3,8 @@
 use super::{Case, World};
 use becalm::backend::{Backend, Ckks, CkksSetup, Info, Loaded, Runs, Session};
 use becalm::cipher::Rlwe;
-use becalm::program::Reg;
-use becalm::program::rlwe::{CkksProgram, CkksWalk};
+use becalm::program::{Reg, Walk};
+use becalm::program::rlwe::CkksProgram;
 use becalm::{Progress, Result};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -78,7 +78,7 @@ impl Session<Ckks> for PlantedSession {
     fn load(
         &mut self,
         program: Arc<CkksProgram>,
-        walk: Arc<CkksWalk>,
+        walk: Arc<Walk>,
         lanes: usize,
         progress: Progress,
     ) -> Result<Loaded<Ckks>> {

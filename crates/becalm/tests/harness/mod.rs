@@ -315,8 +315,8 @@ fn use_program(p: &Program) {
     p.validate().unwrap();
     assert!(p.cost().waves <= p.ops().len());
     for noise in [0.0, p.params().glwe_variance(), 1.0] {
-        if let Ok(walk) = p.walk(&vec![noise; p.inputs().len()]) {
-            assert_eq!(walk.noise.len(), p.registers());
+        if let Ok(found) = p.follow(&vec![noise; p.inputs().len()]) {
+            assert_eq!(found.noise.len(), p.registers());
         }
     }
     let again = Program::from_bytes(&p.to_bytes().unwrap(), Trust::insecure()).unwrap();

@@ -3,7 +3,7 @@
 //! It has only the parts that CONTRIBUTING asks of a new machine: this file, and its line in [`backends`](super::backends).
 
 use becalm::backend::{Backend, Ckks, Cpu, Family, Info, Loaded, Runs, Session, Tfhe};
-use becalm::program::Reg;
+use becalm::program::{Reg, Walk};
 use becalm::{Error, Progress, Result, UNWATCHED};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -70,7 +70,7 @@ impl<F: Family> Session<F> for Late<F> {
     fn load(
         &mut self,
         program: Arc<F::Program>,
-        walk: Arc<F::Walk>,
+        walk: Arc<Walk>,
         lanes: usize,
         progress: Progress,
     ) -> Result<Loaded<F>> {

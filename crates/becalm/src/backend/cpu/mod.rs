@@ -12,7 +12,8 @@ use crate::math::memory::available_memory;
 use crate::math::simd::Level;
 use crate::math::threads::Threads;
 use crate::program::Pace;
-use crate::program::rlwe::{CkksProgram, Constants};
+use crate::program::Constants;
+use crate::program::rlwe::CkksProgram;
 use crate::{Error, Progress, Result};
 use std::sync::Arc;
 

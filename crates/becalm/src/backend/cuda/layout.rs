@@ -387,7 +387,7 @@ mod tests {
         let x = program.input(Encoding::of(&params));
         let y = program.key_switch(x).unwrap();
         program.output(y).unwrap();
-        let walk = program.walk(&[0.0]).unwrap();
+        let walk = program.walk();
         let lanes = 2 * 64 + 3;
         let switches = BTreeMap::from([(Need::KeySwitch, 64)]);
         let places = places(&program, &walk, lanes);

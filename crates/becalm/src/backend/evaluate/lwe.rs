@@ -1,4 +1,4 @@
-//! Batches of TFHE: their checks, chunks of lanes, and noise, encoding and range of the results, from the walk over the program.
+//! Batches of TFHE: their checks, chunks of lanes, and noise, encoding and range of the results, from following the program.
 
 use super::{Evaluate, Evaluator, Prepared};
 use crate::backend::{Keys, Loaded, Session, Tfhe, TfheSetup};
@@ -8,7 +8,9 @@ use crate::cipher::{
 use crate::error::RUN;
 use crate::math::memory::require_memory;
 use crate::params::TfheParams;
-use crate::program::{Gate, Need, Op, Pace, Program, Reg, RegInfo, RegType, TableRef, Walk};
+use crate::program::{
+    Followed, Gate, Need, Op, Pace, Program, Reg, RegInfo, RegType, TableRef, Walk,
+};
 use crate::tfhe::Table;
 use crate::{Error, Progress, Result};
 use std::collections::BTreeSet;
@@ -30,18 +32,29 @@ pub struct TfheFacts {
     known: Mutex<Vec<Known>>,
 }
 
-/// Walks that an evaluator keeps: a program that runs again, as those of integers do, is not walked again.
+/// Plans that an evaluator keeps: a program that runs again, as those of integers do, is not planned again.
 const KEPT: usize = 16;
 
-/// A walk, and all that it depends on.
+/// A plan, and all that it depends on.
 struct Known {
     program: Weak<Program>,
     noise: Vec<f64>,
     related: Vec<bool>,
     lanes: usize,
     pace: Pace,
-    /// With the number of lanes that run at once.
-    walk: (Arc<Walk>, usize),
+    plan: Arc<Plan>,
+}
+
+/// How a program runs on its arguments.
+struct Plan {
+    /// Its waves, arranged for the machine.
+    walk: Arc<Walk>,
+    /// The noise of its results.
+    followed: Followed,
+    /// Lanes that run at once.
+    chunk: usize,
+    /// Most bytes of registers alive, for one lane.
+    bytes: usize,
 }
 
 impl Evaluate for Tfhe {
@@ -76,14 +89,14 @@ impl Evaluate for Tfhe {
         let program = program.program;
         Tfhe::require(&on.facts, &program)?;
         let lanes = check(params, *key, &program, inputs)?;
-        let (walk, chunk) = on.walked(&program, inputs, lanes)?;
+        let plan = on.planned(&program, inputs, lanes)?;
         let words = |r: &Reg| program.width(*r) * lanes;
         let bytes: usize = program.outputs().iter().map(|r| 8 * words(r)).sum();
-        require_memory(RUN, (walk.cost.bytes_per_lane * chunk).saturating_add(bytes))?;
+        require_memory(RUN, (plan.bytes * plan.chunk).saturating_add(bytes))?;
         // At their final length: growing ones would take twice that.
         let mut results: Vec<Vec<u64>> =
             program.outputs().iter().map(|r| Vec::with_capacity(words(r))).collect();
-        let whole = Loaded { program: program.clone(), walk: walk.clone(), lanes };
+        let whole = Loaded { program: program.clone(), walk: plan.walk.clone(), lanes };
         let put = |session: &mut dyn Session, part: Range<usize>| {
             let arguments = program.inputs().iter().zip(inputs);
             arguments.into_iter().try_for_each(|(reg, ct)| write(session, *reg, ct, part.clone()))
@@ -92,10 +105,10 @@ impl Evaluate for Tfhe {
             results.iter_mut().zip(made).for_each(|(words, made)| words.extend(made));
             Ok(())
         };
-        on.opened.run(RUN, &whole, chunk, put, take, progress)?;
-        let outputs = program.outputs().iter().zip(&walk.independent).zip(results);
+        on.opened.run(RUN, &whole, plan.chunk, put, take, progress)?;
+        let outputs = program.outputs().iter().zip(&plan.followed.independent).zip(results);
         let stamped = outputs.map(|((reg, alone), data)| {
-            Ok(Lwe { independent: *alone, ..batch_of(&whole, *key, *reg, data)? })
+            Ok(Lwe { independent: *alone, ..batch_of(&program, &plan.followed, *key, *reg, data)? })
         });
         stamped.collect()
     }
@@ -124,13 +137,13 @@ impl Evaluator {
         &self.facts.params
     }
 
-    /// The walk of a program on these arguments, its waves arranged for the machine, and the lanes that run at once.
-    fn walked(
+    /// The plan of a program on these arguments.
+    fn planned(
         &self,
         program: &Arc<Program>,
         inputs: &[Ciphertext],
         lanes: usize,
-    ) -> Result<(Arc<Walk>, usize)> {
+    ) -> Result<Arc<Plan>> {
         let noise: Vec<f64> = inputs.iter().map(noise_of).collect();
         let (related, pace) = (related(inputs), self.info().pace);
         let same = |k: &Known| {
@@ -143,11 +156,14 @@ impl Evaluator {
         };
         let known = || self.facts.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = known().iter().find(|k| same(k)) {
-            return Ok(found.walk.clone());
+            return Ok(found.plan.clone());
         }
-        let walk = program.walk_related(&noise, &related)?;
-        let chunk = self.chunk(&walk, lanes);
-        let walk = (Arc::new(program.arranged(walk, &pace, chunk)), chunk);
+        let followed = program.follow_related(&noise, &related)?;
+        let walk = program.walk();
+        let chunk = self.chunk(walk.width(), lanes);
+        let walk = Arc::new(program.arranged(walk, &pace, chunk));
+        let bytes = program.count(&walk.waves).bytes_per_lane;
+        let plan = Arc::new(Plan { walk, followed, chunk, bytes });
         let program = Arc::downgrade(program);
         let mut all = known();
         // The place of a program that is gone is not given to another while this holds on to it.
@@ -155,13 +171,12 @@ impl Evaluator {
         if all.len() >= KEPT {
             all.remove(0);
         }
-        all.push(Known { program, noise, related, lanes, pace, walk: walk.clone() });
-        Ok(walk)
+        all.push(Known { program, noise, related, lanes, pace, plan: plan.clone() });
+        Ok(plan)
     }
 
     /// Lanes run at once: enough to fill the machine a few times, few enough for progress and memory.
-    fn chunk(&self, walk: &Walk, lanes: usize) -> usize {
-        let widest = walk.waves.iter().map(|w| w.ops.len()).max().unwrap_or(1).max(1);
+    fn chunk(&self, widest: usize, lanes: usize) -> usize {
         // Small sets fill the machine four times over; with large ones a chunk would take minutes and could not be stopped.
         let best = self.opened.machine().0.best_batch;
         let affordable = (CHUNK_COST * best as f64 / self.facts.params.cost()) as usize;
@@ -170,7 +185,7 @@ impl Evaluator {
     }
 }
 
-/// Refuses what an evaluator would refuse of these arguments, without a machine. The number of lanes, and the walk.
+/// Refuses what an evaluator would refuse of these arguments, without a machine. The number of lanes.
 ///
 /// # Errors
 /// As [`Evaluator::run`] before it computes, but for errors of the machine.
@@ -178,12 +193,13 @@ pub(crate) fn require_fit(
     keys: &EvaluationKey,
     program: &Program,
     inputs: &[Ciphertext],
-) -> Result<(usize, Walk)> {
+) -> Result<usize> {
     let facts = Tfhe::facts(&keys.setup())?;
     Tfhe::require(&facts, program)?;
     let lanes = check(&keys.params, keys.id, program, inputs)?;
     let noise: Vec<f64> = inputs.iter().map(noise_of).collect();
-    Ok((lanes, program.walk_related(&noise, &related(inputs))?))
+    program.follow_related(&noise, &related(inputs))?;
+    Ok(lanes)
 }
 
 fn maps_of(keys: &EvaluationKey) -> Vec<RowSums> {
@@ -298,8 +314,13 @@ fn check_key(params: &Arc<TfheParams>, key: KeyId, ct: &Ciphertext) -> Result<()
 ///
 /// # Errors
 /// [`Error::BadInput`] for a register that does not exist or words that do not fill it; [`Error::Unsupported`] for a table.
-pub fn batch_of(loaded: &Loaded, key: KeyId, reg: Reg, data: Vec<u64>) -> Result<Lwe> {
-    let (program, walk) = (&loaded.program, &loaded.walk);
+pub fn batch_of(
+    program: &Program,
+    followed: &Followed,
+    key: KeyId,
+    reg: Reg,
+    data: Vec<u64>,
+) -> Result<Lwe> {
     let bad = |wanted: String, got: String| {
         Error::bad_input(RUN, wanted, got, "record the program again")
     };
@@ -319,7 +340,7 @@ pub fn batch_of(loaded: &Loaded, key: KeyId, reg: Reg, data: Vec<u64>) -> Result
         role,
         encoding: info.encoding,
         range: info.range,
-        noise: *walk.noise.get(reg.0 as usize).ok_or_else(unknown)?,
+        noise: *followed.noise.get(reg.0 as usize).ok_or_else(unknown)?,
         independent: false,
         seed: None,
         data,

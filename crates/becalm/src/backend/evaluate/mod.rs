@@ -13,7 +13,7 @@ pub use lwe::batch_of;
 pub(crate) use lwe::require_fit;
 
 use super::{Backend, Ckks, Fallback, Family, Info, Keys, Tfhe};
-use crate::program::Reg;
+use crate::program::{Reg, Walk};
 use crate::{Progress, Result, UNWATCHED};
 use opened::Opened;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 pub struct Prepared<F: Family = Ckks> {
     program: Arc<F::Program>,
     /// Of a program that was prepared.
-    walk: Option<Arc<F::Walk>>,
+    walk: Option<Arc<Walk>>,
 }
 
 impl<F: Family> Clone for Prepared<F> {

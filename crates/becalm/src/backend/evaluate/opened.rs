@@ -131,7 +131,7 @@ impl<F: Family> Opened<F> {
         mut take: impl FnMut(Range<usize>, A, Vec<Vec<F::Word>>) -> Result<()>,
         progress: Progress,
     ) -> Result<()> {
-        let (lanes, waves) = (whole.lanes, F::waves(&whole.walk).len());
+        let (lanes, waves) = (whole.lanes, whole.walk.waves.len());
         let mut session = self.session()?;
         loop {
             match self.load(&mut *session, whole, at_once, &|_, _| progress(0, waves)) {

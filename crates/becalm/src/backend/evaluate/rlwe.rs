@@ -7,8 +7,8 @@ use crate::cipher::{CkksKeys, Rlwe};
 use crate::ckks::{Chain, Chebyshev, Matrix};
 use crate::error::RUN;
 use crate::math::complex::Complex;
-use crate::program::Reg;
-use crate::program::rlwe::{CkksProgram, CkksWalk};
+use crate::program::rlwe::CkksProgram;
+use crate::program::{Reg, Walk};
 use crate::{Progress, Result};
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ impl Prepared {
         progress: Progress,
     ) -> Result<Prepared> {
         let constants = backend.runs::<Ckks>()?.prepare(chain, program, bytes, progress)?;
-        let walk = Arc::new(CkksWalk { constants, ..program.walk() });
+        let walk = Arc::new(program.walk().with_constants(constants));
         Ok(Prepared { program: program.clone(), walk: Some(walk) })
     }
 
     /// A program whose only plaintext is encoded already: at the level where it is used, or above.
     pub fn with_plain(program: &Arc<CkksProgram>, plain: &Arc<Plain>) -> Prepared {
         let constants = (program.plaintexts().len() == 1).then(|| plain.constants(program));
-        let walk = Arc::new(CkksWalk { constants, ..program.walk() });
+        let walk = Arc::new(program.walk().with_constants(constants));
         Prepared { program: program.clone(), walk: Some(walk) }
     }
 
@@ -43,7 +43,7 @@ impl Prepared {
         let same = self.program.maps() == program.maps();
         let none = [&self.program, program].iter().all(|p| p.plaintexts().is_empty());
         let constants = self.walk.as_ref()?.constants.clone().filter(|_| same && none)?;
-        let walk = CkksWalk { constants: Some(constants), ..program.walk() };
+        let walk = program.walk().with_constants(Some(constants));
         Some(Prepared { program: program.clone(), walk: Some(Arc::new(walk)) })
     }
 
@@ -53,7 +53,7 @@ impl Prepared {
     }
 
     /// Its waves, with the constants.
-    pub fn walk(&self) -> Arc<CkksWalk> {
+    pub fn walk(&self) -> Arc<Walk> {
         self.walk.clone().unwrap_or_else(|| Arc::new(self.program.walk()))
     }
 

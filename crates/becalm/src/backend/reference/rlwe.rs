@@ -16,8 +16,8 @@ use crate::ckks::{
 };
 use crate::math::complex::Complex;
 use crate::math::simd::Level;
-use crate::program::rlwe::{CkksOp, CkksProgram, CkksWalk, RlweInfo};
-use crate::program::{Operation, Reg};
+use crate::program::rlwe::{CkksOp, CkksProgram, RlweInfo};
+use crate::program::{Operation, Reg, Walk};
 use crate::{Error, Progress, Result};
 use num_bigint::BigInt;
 use std::collections::BTreeMap;
@@ -65,7 +65,7 @@ impl Session<Ckks> for RlweSession {
     fn load(
         &mut self,
         program: Arc<CkksProgram>,
-        walk: Arc<CkksWalk>,
+        walk: Arc<Walk>,
         lanes: usize,
         _progress: Progress,
     ) -> Result<Loaded<Ckks>> {

@@ -139,7 +139,7 @@ impl Circuit {
         let emitter = Emitter::new(&candidates[covering.candidate].circuit, params);
         let program = emitter.emit(&covering.lookups)?;
         let fresh = noise::fresh(program.resting_role().fresh_noise(params), Modulus::LOG2);
-        program.walk(&vec![fresh; program.inputs().len()])?;
+        program.follow(&vec![fresh; program.inputs().len()])?;
         let (inputs, outputs) = (self.inputs.clone(), self.outputs.clone());
         Ok(Compiled { program, inputs, outputs, rewriting })
     }

@@ -1,19 +1,20 @@
 //! Programs of TFHE: a few instructions over registers of LWE and GLWE ciphertexts, held as data.
 //!
 //! A register holds one ciphertext for each *lane* of a batch. Cost, needed keys, ranges and noise come from walking the
-//! program before it runs ([`Program::walk`]); it does not depend on the machine.
+//! program before it runs ([`Program::follow`], [`Program::cost`]); it does not depend on the machine.
 
 mod build;
 mod check;
 mod clear;
+mod cost;
 mod file;
 mod gates;
 mod noise;
 mod slots;
-mod walk;
 
+pub use cost::Cost;
 pub use gates::Gate;
-pub use walk::{Cost, Walk};
+pub use noise::Followed;
 
 use super::Reg;
 use super::graph::{Graph, Operation, WaveKind, names};

@@ -9,7 +9,7 @@ use crate::tfhe::noise::{self, NoiseReport};
 use crate::{Error, Result};
 use std::collections::{HashMap, HashSet};
 
-/// Most coefficients of noise that a walk keeps, all registers that are still read together: 1 GB.
+/// Most coefficients of noise that are kept at once, all registers that are still read together: 1 GB.
 const MAX_FOLLOWED: usize = 1 << 25;
 
 /// Coefficients of sources, in the order of the sources.
@@ -25,14 +25,43 @@ enum Step {
 /// A form by its hash, so that long ones are not kept twice.
 type Digest = [u8; 32];
 
-/// The findings of following a program's noise.
-pub(super) struct Followed {
-    /// Variance of each register, torus units.
+/// The noise of a program, which is known before it runs.
+#[derive(Debug, Clone)]
+pub struct Followed {
+    /// Noise variance of each register, torus units.
     pub noise: Vec<f64>,
-    /// log2 of the probability that any bootstrap fails.
+    /// log2 of the probability that any bootstrap of one lane fails (union bound); −∞ without bootstraps.
     pub log2_pfail: f64,
-    /// For each output, whether its noise is independent of all arguments and of the other outputs.
+    /// For each output, whether its noise is independent of the arguments and of the other outputs.
     pub independent: Vec<bool>,
+}
+
+impl Program {
+    /// Follows the noise of independent arguments of the given variances (torus units, one for each input).
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] for the wrong number of variances; [`Error::TooNoisy`] if a bootstrap would fail more often
+    /// than the parameter set claims.
+    pub fn follow(&self, input_noise: &[f64]) -> Result<Followed> {
+        self.follow_related(input_noise, &vec![false; input_noise.len()])
+    }
+
+    /// [`Program::follow`] where some arguments may be related to each other: the same ciphertexts twice, or sums that
+    /// share a term.
+    ///
+    /// # Errors
+    /// As [`Program::follow`].
+    pub fn follow_related(&self, input_noise: &[f64], related: &[bool]) -> Result<Followed> {
+        if input_noise.len() != self.inputs.len() || related.len() != self.inputs.len() {
+            return Err(Error::bad_input(
+                "follow",
+                format!("{} noise variances", self.inputs.len()),
+                input_noise.len().to_string(),
+                "give one for each input",
+            ));
+        }
+        follow(self, input_noise, related)
+    }
 }
 
 struct Follower<'a> {
@@ -84,7 +113,7 @@ impl Adder {
 }
 
 /// Follows noise from the arguments' variances; `related` says which arguments may be related to others.
-pub(super) fn follow(program: &Program, variances: &[f64], related: &[bool]) -> Result<Followed> {
+fn follow(program: &Program, variances: &[f64], related: &[bool]) -> Result<Followed> {
     let mut f = Follower {
         program,
         sources: variances.to_vec(),
@@ -134,7 +163,7 @@ impl Follower<'_> {
         self.kept += form.len();
         if self.kept > MAX_FOLLOWED {
             return Err(Error::memory(
-                "walk",
+                "follow",
                 format!("at most {MAX_FOLLOWED} coefficients of noise"),
                 "more: long sums of sums without a bootstrap",
                 "bootstrap in between, or split the program",

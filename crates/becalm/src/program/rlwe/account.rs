@@ -8,7 +8,7 @@
 use super::polynomial::Evaluated;
 use super::steps::{Steps, added};
 use super::{Added, Again, CkksOp, CkksProgram, Limits, RlweInfo};
-use crate::cipher::{Account, Rlwe, Standing};
+use crate::cipher::{Account, Integers, Rlwe, Standing};
 use crate::ckks::share::{bound, product_bound};
 use crate::ckks::{Chebyshev, sum_rotations};
 use crate::program::{Operation, Reg};
@@ -28,6 +28,27 @@ fn largest<'a>(of: impl Iterator<Item = &'a Account>) -> f64 {
 }
 
 impl CkksProgram {
+    /// The results that a machine computed of these arguments, with their accounts. A bootstrap returns as many slots as its arguments
+    /// have.
+    pub(crate) fn stamped(&self, inputs: &[&Rlwe], made: impl Iterator<Item = Rlwe>) -> Vec<Rlwe> {
+        let each = inputs.iter().zip(&self.inputs);
+        let given: Vec<Account> = each.map(|(x, reg)| self.arrived(x, *self.reg(*reg))).collect();
+        let slots = self.limits.error.and(inputs.first().map(|x| x.slots));
+        let accounts = self.accounts(&given).into_iter();
+        let count = inputs.iter().filter_map(|x| x.integers).map(|own| own.count).max();
+        let integers = |reg: &Reg| {
+            let bits = self.reg(*reg).integers?;
+            Some(Integers { bits, count: count.unwrap_or(self.params().degree()) })
+        };
+        let each = made.zip(accounts).zip(&self.outputs);
+        each.map(|((x, account), reg)| Rlwe {
+            account,
+            slots: slots.unwrap_or(x.slots),
+            integers: integers(reg),
+            ..x
+        })
+        .collect()
+    }
     /// The account of each result, of those of the arguments.
     pub(crate) fn accounts(&self, inputs: &[Account]) -> Vec<Account> {
         if self.limits.error.is_some() {

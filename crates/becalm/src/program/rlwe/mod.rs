@@ -19,12 +19,10 @@ mod require;
 mod results;
 mod steps;
 mod values;
-mod walk;
 
 pub use contract::Contract;
 pub use cost::CkksCost;
 pub(crate) use power::levels_of_power;
-pub use walk::{CkksWalk, Constants};
 
 use super::Reg;
 use super::graph::{Graph, Operation, WaveKind, names};

@@ -28,7 +28,8 @@ pub(in crate::backend) use residues::permute;
 use crate::backend::{Ckks, CkksSetup, Info, Session};
 use crate::ckks::Context;
 use crate::math::threads::Threads;
-use crate::program::rlwe::{CkksProgram, Constants};
+use crate::program::Constants;
+use crate::program::rlwe::CkksProgram;
 use crate::{Progress, Result};
 use std::sync::Arc;
 

@@ -17,8 +17,8 @@ use crate::ckks::{Context, same_scale};
 use crate::math::buffer::or_refused;
 use crate::math::memory::require_free;
 use crate::math::threads::{self, Threads};
-use crate::program::rlwe::{CkksOp, CkksProgram, CkksWalk, MapSpec, RlweInfo};
-use crate::program::{Operation, Reg};
+use crate::program::rlwe::{CkksOp, CkksProgram, MapSpec, RlweInfo};
+use crate::program::{Operation, Reg, Walk};
 use crate::{Error, Progress, Result};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -80,7 +80,7 @@ impl RlweSession {
     fn encoded(
         &mut self,
         program: &Arc<CkksProgram>,
-        walk: &CkksWalk,
+        walk: &Walk,
         progress: Progress,
     ) -> Result<Arc<Encoded>> {
         let fits = |encoded: &Arc<Encoded>| encoded.maps.len() == program.maps().len();
@@ -127,7 +127,7 @@ impl Session<Ckks> for RlweSession {
     fn load(
         &mut self,
         program: Arc<CkksProgram>,
-        walk: Arc<CkksWalk>,
+        walk: Arc<Walk>,
         lanes: usize,
         progress: Progress,
     ) -> Result<Loaded<Ckks>> {

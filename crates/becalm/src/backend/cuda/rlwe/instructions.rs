@@ -6,14 +6,14 @@ use super::recorder::Recorder;
 use super::tape::{Kind, Limbs};
 use crate::cipher::Purpose;
 use crate::ckks::{power_of_rotation, sum_rotations};
-use crate::program::rlwe::{CkksOp, CkksWalk};
-use crate::program::{Operation, Reg};
+use crate::program::rlwe::CkksOp;
+use crate::program::{Operation, Reg, Walk};
 use crate::{Error, Result};
 use std::sync::Arc;
 
 impl Recorder<'_> {
     /// Records a wave: one instruction, or rotations of one register. Registers that are not read after it are given back.
-    pub fn wave(&mut self, walk: &CkksWalk, w: usize) -> Result<()> {
+    pub fn wave(&mut self, walk: &Walk, w: usize) -> Result<()> {
         let (ops, all) = (&walk.waves[w].ops, self.program.ops());
         if let [one] = &ops[..] {
             if !self.early.remove(one) {

@@ -15,8 +15,8 @@ use crate::cipher::{Account, Purpose, Rlwe};
 use crate::ckks::Context;
 use crate::math::buffer::or_refused;
 use crate::math::threads::Threads;
-use crate::program::rlwe::{CkksProgram, CkksWalk, MapSpec, RlweInfo};
-use crate::program::{Operation, Reg};
+use crate::program::rlwe::{CkksProgram, MapSpec, RlweInfo};
+use crate::program::{Operation, Reg, Walk};
 use crate::progress::tell;
 use crate::{Error, Progress, Result};
 use becalm_cuda::{Device, Kernels};
@@ -148,7 +148,7 @@ impl Session<Ckks> for CudaRlweSession {
     fn load(
         &mut self,
         program: Arc<CkksProgram>,
-        walk: Arc<CkksWalk>,
+        walk: Arc<Walk>,
         lanes: usize,
         progress: Progress,
     ) -> Result<Loaded<Ckks>> {
@@ -160,7 +160,7 @@ impl Session<Ckks> for CudaRlweSession {
         // A program that is run again keeps its places.
         let again = |r: &Running| {
             let same = Arc::ptr_eq(&r.loaded.program, &loaded.program) && r.loaded.lanes == lanes;
-            let constants = |walk: &CkksWalk| {
+            let constants = |walk: &Walk| {
                 walk.constants.as_ref().and_then(|c| c.held::<Encoded>()).map(|c| Arc::as_ptr(&c))
             };
             same && constants(&r.loaded.walk) == constants(&loaded.walk)
