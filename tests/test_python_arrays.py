@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import becalm
-from becalm import _operators
+from becalm import _integer_operators
 
 
 @pytest.fixture(scope="module")
@@ -536,7 +536,7 @@ def test_an_unknown_function_of_numpy_names_the_remedy_and_few_others(arrays, ca
     assert len(text) < 400 and text.count("numpy.") <= 3
 
 
-@pytest.mark.parametrize("name", sorted(_operators.COMPARISONS))
+@pytest.mark.parametrize("name", sorted(_integer_operators.COMPARISONS))
 def test_clear_numbers_beyond_the_type_are_compared_as_they_are(toy, name):
     """As `isin` does, and numpy."""
     a = np.array([0, 7, 255]).astype(object)
@@ -555,7 +555,7 @@ def test_clear_numbers_beyond_the_type_are_compared_as_they_are(toy, name):
 KEYWORDS = {"casting": "no", "dtype": int, "initial": 1, "out": (), "where": True}
 
 
-@pytest.mark.parametrize("f", _operators._FUNCTIONS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", _integer_operators._FUNCTIONS, ids=lambda f: f.__name__)
 def test_keywords_of_functions_are_refused_by_name(arrays, f):
     x = arrays[0][1]
     for name, value in KEYWORDS.items():
@@ -567,14 +567,14 @@ def test_keywords_of_functions_are_refused_by_name(arrays, f):
 
 def test_keywords_of_functions_of_elements_are_refused_by_name(arrays):
     x = arrays[0][1]
-    names = {*_operators._UFUNCS, *_operators._FURTHER, "logical_and", "sign"}
+    names = {*_integer_operators._UFUNCS, *_integer_operators._FURTHER, "logical_and", "sign"}
     for f in (getattr(np, name) for name in sorted(names)):
         for name, value in KEYWORDS.items():
             with pytest.raises(becalm.Unsupported, match=f"np.{f.__name__}: .*got {name}="):
                 x.__array_ufunc__(f, "__call__", *[x] * f.nin, **{name: value})
     for f, methods in (
-        (_operators._REDUCTIONS, "reduce"),
-        (_operators._ACCUMULATIONS, "accumulate"),
+        (_integer_operators._REDUCTIONS, "reduce"),
+        (_integer_operators._ACCUMULATIONS, "accumulate"),
     ):
         for each in f:
             for name, value in KEYWORDS.items():

@@ -21,18 +21,9 @@ PUBLIC = (
     "becalm.desilo",
 )
 CKKS = (
-    *("ckks", "_ckks_program", "_ckks_secret_key", "_ckks_server", "_ckks_vector", "_computes"),
-    *(
-        "_ckks_cost",
-        "_vectors",
-        "_function",
-        "_catalogue",
-        "_threshold",
-        "_collective",
-        "_arithmetic",
-        "_sets",
-        "_ckks_files",
-    ),
+    *("ckks", "_ckks_program", "_ckks_secret_key", "_ckks_server", "_ckks_vector"),
+    *("_ckks_computes", "_ckks_cost", "_ckks_ciphertext", "_ckks_function", "_ckks_catalogue"),
+    *("_ckks_threshold", "_ckks_collective", "_ckks_arithmetic", "_ckks_sets", "_ckks_files"),
 )
 #: Modules whose docstrings have all their sections.
 DONE = (
@@ -40,16 +31,27 @@ DONE = (
         "becalm",
         "becalm.keys",
         "becalm._pair",
-        "becalm._secret_key",
+        "becalm._tfhe_secret_key",
         "becalm.server",
-        "becalm._gates",
+        "becalm._tfhe_gates",
     ),
-    *("becalm._slot_key", "becalm._encrypted_table", "becalm._words", "becalm._programs"),
-    *("becalm.ciphertext", "becalm._registers", "becalm.program"),
-    *("becalm.integers", "becalm._types", "becalm._lists", "becalm._arrays", "becalm._operators"),
+    *(
+        "becalm._tfhe_slot_key",
+        "becalm._tfhe_encrypted_table",
+        "becalm._integer_words",
+        "becalm._programs",
+    ),
+    *("becalm.ciphertext", "becalm._tfhe_registers", "becalm.program"),
+    *(
+        "becalm.integers",
+        "becalm._integer_types",
+        "becalm._integer_lists",
+        "becalm._integer_arrays",
+        "becalm._integer_operators",
+    ),
     *("becalm._bits", "becalm.circuit", "becalm.aes", "becalm.doctor", "becalm.errors"),
     *(f"becalm.{module}" for module in CKKS),
-    "becalm._packed",
+    "becalm._ckks_packed",
     *("becalm._cluster", "becalm._cluster_job", "becalm._cluster_stream"),
     *("becalm._desilo", "becalm._desilo_arithmetic", "becalm._desilo_matrices"),
     *("becalm._desilo_files", "becalm._desilo_key_files"),
@@ -57,7 +59,7 @@ DONE = (
 #: Callables without an example, and the reason.
 WITHOUT_EXAMPLE = {
     "becalm.Params": "the compiled module has its text",
-    "becalm._computes.Computes.evaluate": "calling a `Function` passes it on",
+    "becalm._ckks_computes.Computes.evaluate": "calling a `Function` passes it on",
     "becalm._ckks_program.Program.evaluate": "calling a `Function` passes it on",
     "becalm._ckks_server.Server.evaluate": "calling a `Function` passes it on",
 }
@@ -109,9 +111,9 @@ def known_names(module):
     name = module.rpartition(".")[2]
     if "desilo" in name:
         return of_desilo(name in ("desilo", "_desilo_bootstraps"))
-    if name == "_packed":
+    if name == "_ckks_packed":
         return of_packed()
-    if name == "_collective":
+    if name == "_ckks_collective":
         return of_parties()
     return of_ckks() if name in CKKS else of_tfhe()
 
@@ -126,9 +128,9 @@ def source(module):
     name = module.rpartition(".")[2]
     if "desilo" in name:
         return f"desilo {name in ('desilo', '_desilo_bootstraps')}"
-    if name == "_packed":
+    if name == "_ckks_packed":
         return "packed"
-    if name == "_collective":
+    if name == "_ckks_collective":
         return "parties"
     return "ckks" if name in CKKS else "tfhe"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from test_pages import ROOT
 
 import becalm
-from becalm import _operators
+from becalm import _integer_operators
 
 TYPES = {
     "uint8": (becalm.uint(8), np.uint8),
@@ -222,12 +222,17 @@ def test_the_page_lists_the_functions_of_numpy_that_work():
     rows = page.partition("| numpy | functions |")[2].partition("\n\n")[0].splitlines()[2:]
     cells = [row.strip("| ").split(" | ") for row in rows]
     named = [set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]*)`", c[1])))) for c in cells]
-    elements = {*_operators._UFUNCS, *_operators._FURTHER, "sign", "bitwise_count"} - {"divide"}
+    elements = {
+        *_integer_operators._UFUNCS,
+        *_integer_operators._FURTHER,
+        "sign",
+        "bitwise_count",
+    } - {"divide"}
     elements |= {f"logical_{name}" for name in ("and", "or", "xor", "not")}
     assert named[0] == elements
-    assert named[1] == set(_operators._REDUCTIONS)
-    assert named[2] == set(_operators._ACCUMULATIONS)
-    arrays = [f.__name__ for f in _operators._FUNCTIONS]
+    assert named[1] == set(_integer_operators._REDUCTIONS)
+    assert named[2] == set(_integer_operators._ACCUMULATIONS)
+    arrays = [f.__name__ for f in _integer_operators._FUNCTIONS]
     assert sorted(n for row in named[3:] for n in row) == sorted(arrays)
 
 

@@ -24,15 +24,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 from becalm import (
-    _arrays,
-    _choice,
+    _ckks_ciphertext,
     _ckks_files,
+    _ckks_packed,
     _html,
+    _integer_arrays,
     _native,
-    _packed,
     _public,
+    _tfhe_sets,
     _values,
-    _vectors,
     aes,
     ciphertext,
     circuit,
@@ -205,11 +205,11 @@ def params(
     if name is not None and bits is not None:
         raise BadInput("params", "a name or a need", "both", "leave one of them out")
     if name is not None:
-        _choice.require_bits(slots=slots, log2_pfail=log2_pfail, modulus=modulus, norm2=norm2)
+        _tfhe_sets.require_bits(slots=slots, log2_pfail=log2_pfail, modulus=modulus, norm2=norm2)
         return set_of("params", name)
     if bits is not None:
-        return _choice.find("params", bits, log2_pfail, modulus, norm2, slots)
-    _choice.require_bits(slots=slots, log2_pfail=log2_pfail, modulus=modulus, norm2=norm2)
+        return _tfhe_sets.find("params", bits, log2_pfail, modulus, norm2, slots)
+    _tfhe_sets.require_bits(slots=slots, log2_pfail=log2_pfail, modulus=modulus, norm2=norm2)
     return _html.ParamsList(Params.all())
 
 
@@ -333,7 +333,7 @@ def stack(parts: Sequence[Any], axis: int = 0) -> Any:
 
 def _joined(parts: list[Any], join: Callable[[list[Ciphertext]], Ciphertext]) -> Any:
     if any(isinstance(p, Integers) for p in parts):
-        return _arrays.joined(parts, join)
+        return _integer_arrays.joined(parts, join)
     if any(isinstance(p, (ckks.Ciphertext, ckks.Register)) for p in parts):
         remedy = "use ckks.concatenate([x, y], sizes), or keep them in a list"
         raise Unsupported("concatenate", "ciphertexts of TFHE", "vectors of CKKS", remedy)
@@ -427,13 +427,13 @@ def load(
             path, name, allow_insecure=allow_insecure, threads=threads, limit=most
         )
     if kind == "becalm.ckks_evaluation_keys":
-        return ckks.load_server(
-            path, allow_insecure=allow_insecure, device=device, threads=threads
-        )
+        return ckks.load_server(path, allow_insecure=allow_insecure, device=device, threads=threads)
     if kind == "becalm.rlwe":
-        context = _vectors.context(name, bool(allow_insecure), count("load", "threads", threads))
+        context = _ckks_ciphertext.context(
+            name, bool(allow_insecure), count("load", "threads", threads)
+        )
         vector, _ = _native.CkksCiphertext.load(context, path, most)
-        return _packed.of_file(vector, None)
+        return _ckks_packed.of_file(vector, None)
     if kind == "becalm.ckks_program":
         return ckks.Program(_native.CkksProgram.load(os.fspath(path), bool(allow_insecure), most))
     remedy = "use a newer version of becalm"

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from becalm import _collective, _native, _values
+from becalm import _ckks_collective, _native, _values
 from becalm._called import called
+from becalm._ckks_ciphertext import Ciphertext, context
+from becalm._ckks_collective import Party, PartyMessage
+from becalm._ckks_packed import PackedArray, of_file
 from becalm._ckks_secret_key import PublicKey, SecretKey
-from becalm._collective import Party, PartyMessage
+from becalm._ckks_sets import params, slots_of
+from becalm._ckks_threshold import KeyShare, PartialDecryption, of_bytes
 from becalm._files import of_kind
-from becalm._packed import PackedArray, of_file
-from becalm._sets import params, slots_of
-from becalm._threshold import KeyShare, PartialDecryption, of_bytes
-from becalm._vectors import Ciphertext, context
 from becalm.errors import BadFile
 
 
@@ -170,7 +170,7 @@ def from_bytes(
     part = of_bytes(file, kind, own, most)
     if part is not None:
         return part
-    told = _collective.of_bytes(file, kind, own, most)
+    told = _ckks_collective.of_bytes(file, kind, own, most)
     if told is not None:
         return told
     remedy = "use a newer version of becalm"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from becalm import _native
-from becalm._computes import named
+from becalm._ckks_computes import named
 from becalm._lock import Lock
 
 

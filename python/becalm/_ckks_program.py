@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from becalm import _native, _programs, _values
-from becalm._arithmetic import Matrix
 from becalm._called import called, line
+from becalm._ckks_arithmetic import Matrix
+from becalm._ckks_computes import Computes
 from becalm._ckks_cost import Cost, Needs
+from becalm._ckks_sets import Params, params, planned, slots_of, staged
 from becalm._ckks_vector import Vector, at_level, operand, require_real
-from becalm._computes import Computes
 from becalm._names import CkksName
-from becalm._sets import Params, params, planned, slots_of, staged
 from becalm._values import counted
 from becalm.errors import BadInput, Unsupported, WrongParams
 

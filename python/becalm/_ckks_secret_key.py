@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 from becalm import _html, _native, _values
 from becalm._called import called
+from becalm._ckks_ciphertext import Ciphertext, owned, require
+from becalm._ckks_keygen import asked, keys_of
+from becalm._ckks_packed import PackedArray, decrypted, encrypted, of_file
+from becalm._ckks_sets import Params, params
+from becalm._ckks_threshold import KeyShare
 from becalm._ckks_vector import array, at_least_one_value, at_level, vector
 from becalm._files import of_kind
-from becalm._keygen import asked, keys_of
-from becalm._packed import PackedArray, decrypted, encrypted, of_file
 from becalm._progress import Progress
-from becalm._sets import Params, params
-from becalm._threshold import KeyShare
-from becalm._vectors import Ciphertext, owned, require
 from becalm.errors import Unsupported
 
 if TYPE_CHECKING:

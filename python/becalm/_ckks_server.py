@@ -10,19 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _html, _machine, _native, _progress, _values
-from becalm._arithmetic import Matrix
 from becalm._called import called
+from becalm._ckks_arithmetic import Matrix
+from becalm._ckks_ciphertext import Ciphertext, as_said, lanes_of, owned, require
+from becalm._ckks_computes import Computes, named
+from becalm._ckks_packed import LooksUp, of_file
 from becalm._ckks_prepared import Prepared
 from becalm._ckks_program import Program, recorded
 from becalm._ckks_secret_key import SecretKey
+from becalm._ckks_sets import Params, params, staged
 from becalm._ckks_vector import Plaintext, at_level, vector
-from becalm._computes import Computes, named
 from becalm._files import of_kind
 from becalm._lock import Lock
-from becalm._packed import LooksUp, of_file
 from becalm._progress import Progress
-from becalm._sets import Params, params, staged
-from becalm._vectors import Ciphertext, as_said, lanes_of, owned, require
 from becalm.errors import BadInput, Unsupported
 
 #: Programs of functions that a server keeps.

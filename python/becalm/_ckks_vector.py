@@ -21,7 +21,7 @@ from becalm.errors import BadInput, Unsupported
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from becalm._computes import Computes
+    from becalm._ckks_computes import Computes
 
 
 def vector(op: str, values: npt.ArrayLike, slots: int, *, single: bool) -> tuple[bytes, bool]:

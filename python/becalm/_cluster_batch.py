@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from becalm import _ckks_server, _native, _operations, _types, _values
+from becalm import _ckks_server, _integer_operations, _integer_types, _native, _values
 from becalm._ckks_program import Program as CkksProgram
 from becalm._programs import Program
 from becalm.ciphertext import Ciphertext
@@ -33,8 +33,8 @@ def _tfhe(server: Server, program: Any, batch: Any) -> tuple[Program, list[Any],
     arguments = list(batch) if isinstance(batch, (list, tuple)) else [batch]
     types: list[str] | None = None
     if isinstance(program, str):
-        _operations.known(program)
-        native, types = _operations.record(server.params, program, False, _kinds(arguments))
+        _integer_operations.known(program)
+        native, types = _integer_operations.record(server.params, program, False, _kinds(arguments))
         program = TfheProgram(native)
     if not isinstance(program, TfheProgram):
         wanted = "a program of TFHE, or the name of an operation on integers"
@@ -65,7 +65,7 @@ def _kinds(arguments: list[Any]) -> tuple[tuple[str, bytes | None], ...]:
         if isinstance(x, Integers):
             kinds.append((x.type.name, None))
         else:
-            kinds.append((first.type.name, _operations.word("map", first.type, x)))
+            kinds.append((first.type.name, _integer_operations.word("map", first.type, x)))
     arguments[:] = [x for x in arguments if isinstance(x, Integers)]
     return tuple(kinds)
 
@@ -106,7 +106,7 @@ def reader(said: dict[str, Any], scheme: str, server: Any) -> Reader:
             found = []
             for name in types:
                 count, shape = _native.integer_type(name)[1], (len(digits[0]),)
-                type_ = _types.IntegerType(name)
+                type_ = _integer_types.IntegerType(name)
                 found.append(Integers(type_, digits[:count], shape, server))
                 digits = digits[count:]
         return found[0] if len(found) == 1 else tuple(found)

@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 import numpy.typing as npt
 
 from becalm import _native
-from becalm._arithmetic import Matrix
-from becalm._vectors import doubted
+from becalm._ckks_arithmetic import Matrix
+from becalm._ckks_ciphertext import doubted
 from becalm.errors import BadInput, Unsupported, WrongKey
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _native
+from becalm._ckks_sets import turn
 from becalm._ckks_vector import at_level, numbers
 from becalm._desilo import Ciphertext, Key, Plaintext, cipher, key_for, kind_of, paired
-from becalm._sets import turn
 from becalm.errors import BadInput
 
 Block: TypeAlias = _native.CkksCiphertext

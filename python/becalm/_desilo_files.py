@@ -7,9 +7,9 @@ import os
 from typing import Any, TypeAlias
 
 from becalm import _native, _values
+from becalm._ckks_sets import SIZES
 from becalm._desilo import Ciphertext, Key, PublicKey, SecretKey, cipher, key_for, kind_of, named
 from becalm._files import of_kind
-from becalm._sets import SIZES
 from becalm.errors import BadFile, BadInput, WrongKey
 
 Path: TypeAlias = str | os.PathLike[str]

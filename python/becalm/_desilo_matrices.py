@@ -10,11 +10,11 @@ import numpy.typing as npt
 from numpy import polynomial as series
 
 from becalm import _values
-from becalm._arithmetic import Matrix
+from becalm._ckks_arithmetic import Matrix
+from becalm._ckks_sets import turn
 from becalm._ckks_vector import at_level, numbers
 from becalm._desilo import Ciphertext, Key, PlainMatrix, Plaintext, cipher, key_for, kind_of
 from becalm._desilo_arithmetic import Arithmetic
-from becalm._sets import turn
 from becalm.errors import BadInput, WrongKey
 
 

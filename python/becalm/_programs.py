@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from becalm._ckks_cost import Cost as CkksCost
     from becalm._ckks_cost import Needs as CkksNeeds
     from becalm._ckks_program import Program as CkksProgram
+    from becalm._ckks_sets import Params as CkksParams
     from becalm._native import Params
-    from becalm._registers import Cost, Needs
-    from becalm._sets import Params as CkksParams
+    from becalm._tfhe_registers import Cost, Needs
     from becalm.program import TfheProgram
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from becalm import _html, _native, _public, _types, _values
+from becalm import _html, _integer_types, _native, _public, _values
 from becalm._encrypted import Encrypted
 from becalm._native import Lwe, Params
 from becalm.ciphertext import Ciphertext
@@ -404,7 +404,7 @@ class AesKey(Encrypted, _html.Shown):
         >>> key.transcipher(arrived, bytes(16), becalm.uint(32)).decrypt(secret).tolist()
         [500, 3]
         """
-        type_ = _types.named("transcipher", type_)
+        type_ = _integer_types.named("transcipher", type_)
         program, blocks = self._ctr("transcipher", data, counter, type_)
         if len(data) * 8 % type_.bits:
             remedy = "fill the data up before it is encrypted"
@@ -445,7 +445,7 @@ class AesKey(Encrypted, _html.Shown):
         if not 1 <= number <= MOST_BLOCKS:
             got = str(number)
             raise BadInput("aes", f"1 to {MOST_BLOCKS} blocks", got, "split the data")
-        name = None if type_ is None else _types.named("aes", type_).name
+        name = None if type_ is None else _integer_types.named("aes", type_).name
         return Cost(**_ctr(self.params, number, name).cost())
 
     def __repr__(self) -> str:

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from becalm import _html, _native, _public, _values
 from becalm._called import called
 from becalm._encrypted import ByTable, refuse_encrypted, what_of
-from becalm._encrypted_table import EncryptedTable
 from becalm._native import Lwe, Params
+from becalm._tfhe_encrypted_table import EncryptedTable
 from becalm.errors import BadIndex, BadInput, Unsupported
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ import os
 from collections.abc import Iterable
 
 from becalm import _native, _pair, _public, _values
-from becalm._arithmetic import Matrix, depth, dot, sum_rotations
 from becalm._called import called
-from becalm._catalogue import (
+from becalm._ckks_arithmetic import Matrix, depth, dot, sum_rotations
+from becalm._ckks_catalogue import (
     absolute,
     approximate,
     argmax,
@@ -44,13 +44,8 @@ from becalm._catalogue import (
     sqrt,
     tanh,
 )
-from becalm._ckks_cost import Cost, Needs
-from becalm._ckks_files import load_public_key, load_secret_key
-from becalm._ckks_program import Program, Register
-from becalm._ckks_secret_key import PublicKey, SecretKey
-from becalm._ckks_server import Server
-from becalm._ckks_vector import Plaintext
-from becalm._collective import (
+from becalm._ckks_ciphertext import Account, Ciphertext
+from becalm._ckks_collective import (
     CollectiveKeys,
     Party,
     PartyMessage,
@@ -58,21 +53,26 @@ from becalm._collective import (
     load_party,
     load_party_message,
 )
-from becalm._files import of_kind
-from becalm._function import Function, concatenate, packed, unpacked
-from becalm._keygen import asked, context_of, keys_of
-from becalm._names import CkksName
-from becalm._packed import PackedArray
-from becalm._progress import Progress
-from becalm._sets import AS_MADE, Params, Price, compact_of, known, params, planned, priced
-from becalm._threshold import (
+from becalm._ckks_cost import Cost, Needs
+from becalm._ckks_files import load_public_key, load_secret_key
+from becalm._ckks_function import Function, concatenate, packed, unpacked
+from becalm._ckks_keygen import asked, context_of, keys_of
+from becalm._ckks_packed import PackedArray
+from becalm._ckks_program import Program, Register
+from becalm._ckks_secret_key import PublicKey, SecretKey
+from becalm._ckks_server import Server
+from becalm._ckks_sets import AS_MADE, Params, Price, compact_of, known, params, planned, priced
+from becalm._ckks_threshold import (
     KeyShare,
     PartialDecryption,
     combine,
     load_key_share,
     load_partial_decryption,
 )
-from becalm._vectors import Account, Ciphertext
+from becalm._ckks_vector import Plaintext
+from becalm._files import of_kind
+from becalm._names import CkksName
+from becalm._progress import Progress
 from becalm.errors import BadInput, OutOfMemory
 
 __all__ = [

@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _native, _public, _values, ckks
+from becalm._ckks_sets import SIZES, staged, turn
 from becalm._ckks_vector import at_level, numbers
 from becalm._desilo import (
     OTHERWISE,
@@ -48,7 +49,6 @@ from becalm._desilo import (
 )
 from becalm._desilo_key_files import KeyFiles
 from becalm._desilo_matrices import Matrices
-from becalm._sets import SIZES, staged, turn
 from becalm.errors import BadInput, OutOfMemory, Unsupported, WrongKey, WrongParams
 
 __all__ = [

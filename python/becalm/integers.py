@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from becalm import _html, _native, _operations, _operators, _public, _types, _values, _words
+from becalm import (
+    _html,
+    _integer_operations,
+    _integer_operators,
+    _integer_types,
+    _integer_words,
+    _native,
+    _public,
+    _values,
+)
 from becalm._called import called
+from becalm._integer_types import IntegerType, boolean, int_, uint
 from becalm._native import Lwe, Params
-from becalm._types import IntegerType, boolean, int_, uint
 from becalm.ciphertext import Ciphertext
 from becalm.errors import BadInput, Unsupported
 from becalm.program import TfheProgram
@@ -34,7 +43,7 @@ _WRITTEN = {
 }
 
 
-class Integers(_words.Words, _html.Shown):
+class Integers(_integer_words.Words, _html.Shown):
     """An array of encrypted integers of one type, of any shape.
 
     Arithmetic wraps, as numpy's does, that of booleans modulo 2; `//` and `%` divide towards zero;
@@ -163,7 +172,7 @@ class Integers(_words.Words, _html.Shown):
         >>> x.astype(becalm.int_(16)).type, x.astype(np.int16).dtype
         (<becalm.int16>, dtype('int16'))
         """
-        return self._run(f"cast {_types.named('astype', type_).name}", [self])[0]
+        return self._run(f"cast {_integer_types.named('astype', type_).name}", [self])[0]
 
     def apply(self, operation: str, *others: Any, deep: bool | None = None) -> Any:
         """An operation by its name, on this array and further operands.
@@ -193,7 +202,7 @@ class Integers(_words.Words, _html.Shown):
         >>> x.apply("min", 100).decrypt(secret).tolist()
         [[100, 3], [77, 0]]
         """
-        _operations.known(operation)
+        _integer_operations.known(operation)
         if operation in _WRITTEN:
             wanted = "an operation on operands alone"
             raise BadInput("apply", wanted, operation, f"write {_WRITTEN[operation]}")
@@ -245,8 +254,8 @@ class Integers(_words.Words, _html.Shown):
         >>> (x >> 6).table([0, 1, 8, 27]).decrypt(secret).tolist()
         [[27, 0], [1, 0]]
         """
-        ty = self.type if type_ is None else _types.named("table", type_)
-        return self._run("table", [self, *_operations.entries_of(entries)], ty)[0]
+        ty = self.type if type_ is None else _integer_types.named("table", type_)
+        return self._run("table", [self, *_integer_operations.entries_of(entries)], ty)[0]
 
     def __getitem__(self, key: Any) -> Integers:
         """Elements at clear places, as in numpy. With encrypted indices (unsigned, of at most 8
@@ -273,8 +282,8 @@ class Integers(_words.Words, _html.Shown):
             raise BadInput("index", "an encrypted place", "an encrypted mask", remedy)
         if not len(self):
             raise BadInput("index", "at least one element", "none", "index a longer array")
-        if len(self) > _operations.MOST_ENTRIES:
-            raise _operations.many_entries("index", len(self))
+        if len(self) > _integer_operations.MOST_ENTRIES:
+            raise _integer_operations.many_entries("index", len(self))
         places = key.reshape(*key._shape, *[1] * (self.ndim - 1))
         return self._run("index", [*self, places])[0]
 
@@ -374,17 +383,20 @@ class Integers(_words.Words, _html.Shown):
 
     def _operate(self, operation: str, *operands: Any) -> Any:
         found = [
-            x if isinstance(x, Integers) else _operators.number(operation, x) for x in operands
+            x if isinstance(x, Integers) else _integer_operators.number(operation, x)
+            for x in operands
         ]
         if any(x is None for x in found):
             if operation not in ("eq", "ne"):
                 return NotImplemented
             # Python would compare identities, and answer in silence.
             others = [x for x in operands if not isinstance(x, Integers)]
-            got = next(type(x).__name__ for x in others if _operators.number(operation, x) is None)
+            got = next(
+                type(x).__name__ for x in others if _integer_operators.number(operation, x) is None
+            )
             remedy = "compare with an integer, an array or encrypted integers"
             raise BadInput(operation, "integers on both sides", got, remedy)
-        if operation in _operators.COMPARISONS:
+        if operation in _integer_operators.COMPARISONS:
             return self._compared(operation, found)
         results = self._run(operation, found)
         return tuple(results) if len(results) > 1 else results[0]
@@ -394,14 +406,14 @@ class Integers(_words.Words, _html.Shown):
         at = next((i for i, x in enumerate(operands) if not isinstance(x, Integers)), None)
         if at is None:
             return self._run(operation, operands)[0]
-        numbers = _operations.numbers(operation, operands[at])
-        flat = [_operations.as_number(operation, v) for v in numbers.ravel()]
+        numbers = _integer_operations.numbers(operation, operands[at])
+        flat = [_integer_operations.as_number(operation, v) for v in numbers.ravel()]
         low, high = self.type.min, self.type.max
         beyond = [not low <= v <= high for v in flat]
         if not any(beyond):
             return self._run(operation, operands)[0]
         # Every element answers alike, so that the least of the type stands for all.
-        compare = _operators.COMPARISONS[operation]
+        compare = _integer_operators.COMPARISONS[operation]
         truth = [
             b and compare(*((low, v) if at else (v, low)))
             for b, v in zip(beyond, flat, strict=True)
@@ -455,11 +467,11 @@ class Integers(_words.Words, _html.Shown):
             raise BadInput(operation, "an encrypted value", "clear values only", remedy)
         for i, x in enumerate(operands):
             if isinstance(x, (list, tuple, np.ndarray)):
-                x = _operations.numbers(operation, x)
-                x = _operations.moved(operation, i, x, values[0].type) if values else x
-                bits = _operations.width(x)
-                ty = clear or _operations.clear_type(operation, i, values[0].type, bits)
-                _operations.words(operation, ty, x)
+                x = _integer_operations.numbers(operation, x)
+                x = _integer_operations.moved(operation, i, x, values[0].type) if values else x
+                bits = _integer_operations.width(x)
+                ty = clear or _integer_operations.clear_type(operation, i, values[0].type, bits)
+                _integer_operations.words(operation, ty, x)
                 operands[i] = trivial(ty, server, x)
         arrays = [x for x in operands if isinstance(x, Integers)]
         shape = _values.common_shape(operation, *(x._shape for x in arrays))
@@ -471,10 +483,10 @@ class Integers(_words.Words, _html.Shown):
                 inputs += [Ciphertext(d, x._shape) for d in x._digits]
             else:
                 if values:
-                    x = _operations.moved(operation, i, x, values[0].type)
-                ty = clear or _operations.clear_type(operation, i, values[0].type, 64)
-                kinds.append((ty.name, _operations.word(operation, ty, x)))
-        forms = _operations.forms(server.params, operation, tuple(kinds))
+                    x = _integer_operations.moved(operation, i, x, values[0].type)
+                ty = clear or _integer_operations.clear_type(operation, i, values[0].type, 64)
+                kinds.append((ty.name, _integer_operations.word(operation, ty, x)))
+        forms = _integer_operations.forms(server.params, operation, tuple(kinds))
         program, types = forms.program(deep, server._opened(), int(np.prod(shape)))
         made = server._results(operation, TfheProgram(program), list(inputs), None)
         digits = [c._lwe for c in made]
@@ -488,16 +500,16 @@ class Integers(_words.Words, _html.Shown):
 
 def encrypted(secret: _native.SecretKey, type_: IntegerType, values: Any) -> Integers:
     """Encrypts an array of integers of a type."""
-    array = _operations.numbers("encrypt", values)
-    words = _operations.words("encrypt", type_, array, secret=True)
+    array = _integer_operations.numbers("encrypt", values)
+    words = _integer_operations.words("encrypt", type_, array, secret=True)
     digits = _native.encrypt_integers(secret, type_.name, words)
     return Integers(type_, digits, array.shape, None)
 
 
 def trivial(type_: IntegerType, server: Server, values: Any) -> Integers:
     """Clear values in the form of encrypted ones."""
-    array = _operations.numbers("trivial", values)
-    words = _operations.words("trivial", type_, array)
+    array = _integer_operations.numbers("trivial", values)
+    words = _integer_operations.words("trivial", type_, array)
     key = server_for("trivial", server)._key
     digits = _native.trivial_integers(key, type_.name, words)
     return Integers(type_, digits, array.shape, server)

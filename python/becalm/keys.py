@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from typing import Any, overload
 
 from becalm import (
-    _choice,
     _native,
     _pair,
     _public,
+    _tfhe_sets,
     _values,
     ckks,
 )
@@ -19,7 +19,7 @@ from becalm._called import called
 from becalm._names import CkksName, TfheName
 from becalm._native import Params
 from becalm._progress import Progress, say
-from becalm._secret_key import SecretKey
+from becalm._tfhe_secret_key import SecretKey
 from becalm.errors import BadInput
 from becalm.server import Server
 
@@ -171,9 +171,9 @@ def keygen(
     if of_ckks:
         got = ", ".join(of_ckks)
         raise BadInput("keygen", "arguments of TFHE", got, 'they go with keygen("ckks")')
-    _choice.refuse_number(params)
+    _tfhe_sets.refuse_number(params)
     if params is None:
-        chosen = _choice.found(bits, log2_pfail, slots)
+        chosen = _tfhe_sets.found(bits, log2_pfail, slots)
     elif bits is None and log2_pfail is None and slots is None:
         chosen = _values.set_of("keygen", params)
     else:
@@ -183,6 +183,6 @@ def keygen(
     _native.require_machine(str(device), chosen)
     chosen.require_keys(_native.free_memory())
     if progress is not False and sys.stderr:
-        say(_choice.announcement(chosen))
+        say(_tfhe_sets.announcement(chosen))
     secret = SecretKey.generate(chosen, allow_insecure=allow_insecure)
     return Keys(secret, secret.server(device=device, threads=threads, progress=progress))

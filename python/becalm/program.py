@@ -10,7 +10,7 @@ from becalm import _native, _public, _values
 from becalm._called import called
 from becalm._native import Params
 from becalm._programs import Program
-from becalm._registers import Cost, Needs, Register, Table, integer
+from becalm._tfhe_registers import Cost, Needs, Register, Table, integer
 from becalm._values import TableSource, counted
 from becalm.errors import BadInput
 

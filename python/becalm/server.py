@@ -10,12 +10,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from becalm import _gates, _html, _machine, _native, _progress, _public, _values
+from becalm import _html, _machine, _native, _progress, _public, _tfhe_gates, _values
 from becalm._called import called
 from becalm._lock import Lock
 from becalm._native import Params
 from becalm._progress import Progress
-from becalm._slot_key import SlotKey
+from becalm._tfhe_slot_key import SlotKey
 from becalm._values import TableSource
 from becalm.ciphertext import Ciphertext, EncryptedTable, require
 from becalm.errors import BadInput, Unsupported, WrongKey, WrongParams
@@ -25,7 +25,7 @@ __all__ = ["Server", "SlotKey"]
 __dir__ = _public.names(__all__)
 
 
-class Server(_gates.Gates, _html.Shown):
+class Server(_tfhe_gates.Gates, _html.Shown):
     """The side that computes: an evaluation key, and the machine that it runs on.
 
     The first bootstrap loads the key onto the machine, or `open` does. Long runs show a bar

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from becalm import _html, _native, _values
 from becalm._called import called
+from becalm._ckks_ciphertext import Ciphertext, context, require
+from becalm._ckks_sets import Params, params
 from becalm._ckks_vector import array
 from becalm._files import of_kind
-from becalm._sets import Params, params
-from becalm._vectors import Ciphertext, context, require
 from becalm.errors import BadFile, BadInput, Unsupported
 
 

@@ -10,18 +10,18 @@ import numpy.typing as npt
 
 from becalm import (
     _html,
+    _integer_types,
     _native,
     _progress,
-    _types,
     _values,
     aes,
     ckks,
     integers,
 )
 from becalm._called import called
+from becalm._integer_types import IntegerType
 from becalm._native import Params
 from becalm._progress import Progress
-from becalm._types import IntegerType
 from becalm._values import TableSource
 from becalm.aes import AesKey, EncryptedBytes
 from becalm.ciphertext import Ciphertext, EncryptedTable, require, require_bits
@@ -158,7 +158,7 @@ class SecretKey(_html.Shown):
             if (message, below, padding, slot) != (None, None, True, None):
                 remedy = "leave them out: the type has its range"
                 raise BadInput("encrypt", "a type alone", "further arguments", remedy)
-            return integers.encrypted(self._native, _types.named("encrypt", type_), values)
+            return integers.encrypted(self._native, _integer_types.named("encrypt", type_), values)
         if isinstance(values, (bytes, bytearray, memoryview)):
             return aes.encrypt_bytes(self, bytes(values))
         array = _values.integers("encrypt", values)

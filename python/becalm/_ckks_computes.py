@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar, overload
 
 from becalm import _native, _values
-from becalm._arithmetic import Matrix, chebyshev, paired
+from becalm._ckks_arithmetic import Matrix, chebyshev, paired
+from becalm._ckks_sets import params, turns
 from becalm._ckks_vector import Vector
 from becalm._native_calls import Calls, Operand
-from becalm._sets import params, turns
 from becalm.errors import BadInput, Error, OutOfMemory, WrongKey, WrongParams
 
 N = TypeVar("N", bound=Operand)

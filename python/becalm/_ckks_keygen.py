@@ -8,8 +8,8 @@ from typing import Any
 
 from becalm import _native, _progress, _values
 from becalm._ckks_cost import Needs
+from becalm._ckks_sets import Price, params, planned, priced
 from becalm._progress import Progress
-from becalm._sets import Price, params, planned, priced
 from becalm.errors import BadInput
 
 

@@ -6,22 +6,27 @@ from typing import Any
 
 import numpy as np
 
-from becalm import _arrays, _operations, _operators, _types, _values
+from becalm import _integer_arrays, _integer_operations, _integer_operators, _integer_types, _values
 from becalm.errors import BadInput
 
 
 def matmul(a: Any, b: Any) -> Any:
     """`a @ b` as numpy has it, of which at least one is encrypted."""
-    x: Any = a if isinstance(a, _arrays.Array) else b
-    if not all(isinstance(v, (_arrays.Array, list, tuple, np.ndarray)) for v in (a, b)):
-        clear = _operators.number("matmul", b if isinstance(a, _arrays.Array) else a)
+    x: Any = a if isinstance(a, _integer_arrays.Array) else b
+    if not all(isinstance(v, (_integer_arrays.Array, list, tuple, np.ndarray)) for v in (a, b)):
+        clear = _integer_operators.number(
+            "matmul", b if isinstance(a, _integer_arrays.Array) else a
+        )
         if clear is None:
             return NotImplemented
-        a, b = (v if isinstance(v, _arrays.Array) else np.asarray(clear) for v in (a, b))
-    if x.type == _types.boolean:
+        a, b = (v if isinstance(v, _integer_arrays.Array) else np.asarray(clear) for v in (a, b))
+    if x.type == _integer_types.boolean:
         remedy = "count with (x & y).sum(), or cast to an integer with astype"
         raise BadInput("matmul", "integers", "booleans", remedy)
-    a, b = (v if isinstance(v, _arrays.Array) else _operations.numbers("matmul", v) for v in (a, b))
+    a, b = (
+        v if isinstance(v, _integer_arrays.Array) else _integer_operations.numbers("matmul", v)
+        for v in (a, b)
+    )
     if not (a.ndim and b.ndim and a.shape[-1] == b.shape[b.ndim > 1 and -2]):
         wanted = "lists or matrices with equal inner lengths"
         raise BadInput("matmul", wanted, f"{a.shape} @ {b.shape}", "reshape or cut them")
@@ -34,8 +39,8 @@ def matmul(a: Any, b: Any) -> Any:
     inner = a.shape[-1]
     if not inner or 0 in shape:
         return x._filled("matmul", x.type, shape, 0)
-    _operations.require_count("matmul", x.type, inner)
-    if isinstance(a, _arrays.Array) and isinstance(b, _arrays.Array):
+    _integer_operations.require_count("matmul", x.type, inner)
+    if isinstance(a, _integer_arrays.Array) and isinstance(b, _integer_arrays.Array):
         rows = [a[..., i].reshape(*a.shape[:-1], 1) for i in range(inner)]  # type: ignore[index]
         columns = [b[..., i, :].reshape(*b.shape[:-2], 1, b.shape[-1]) for i in range(inner)]  # type: ignore[index]
         return x._run("dot", [*rows, *columns])[0].reshape(*shape)
@@ -45,7 +50,7 @@ def matmul(a: Any, b: Any) -> Any:
 def _folded(a: Any, b: Any, stack: tuple[int, ...]) -> Any:
     """A product with clear matrices, which are folded into the program. Each clear matrix
     takes one run, or several where it is too large for one program."""
-    front = isinstance(a, _arrays.Array)
+    front = isinstance(a, _integer_arrays.Array)
     x: Any = a if front else b
     clear = np.moveaxis(b, -1, -2) if front else a
     if clear.ndim > 2:
@@ -64,7 +69,7 @@ def _rows_of(x: Any, rows: Any, front: bool) -> Any:
     inner = rows.shape[-1]
     listed = [x[..., i] if front else x[..., i, :] for i in range(inner)]
     # As many rows as fit into one program.
-    each = max(1, _operations.most("matmul", x.type) // inner)
+    each = max(1, _integer_operations.most("matmul", x.type) // inner)
     parts: list[Any] = []
     for at in range(0, len(rows), each):
         part = [v for row in rows[at : at + each] for v in row]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from becalm import _lists
+from becalm import _integer_lists
 
 if TYPE_CHECKING:
     from becalm.integers import Integers
 
 
-class Words(_lists.Lists):
+class Words(_integer_lists.Lists):
     """Operations on the bits of each element; `_run` records and runs."""
 
     __slots__ = ()

@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from becalm import _html, _native, _progress, _values
 from becalm._called import called
+from becalm._ckks_ciphertext import Ciphertext
 from becalm._encrypted import ByTable
 from becalm._progress import Progress
-from becalm._vectors import Ciphertext
 from becalm.errors import BadInput, Unsupported, WrongKey
 
 if TYPE_CHECKING:

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from becalm import _arrays, _operations, _operators, _types, _values
-from becalm._matmul import matmul
+from becalm import _integer_arrays, _integer_operations, _integer_operators, _integer_types, _values
+from becalm._integer_matmul import matmul
 from becalm.errors import BadInput, Unsupported
 
 if TYPE_CHECKING:
-    from becalm._types import IntegerType
+    from becalm._integer_types import IntegerType
     from becalm.integers import Integers
 
 Axis = int | Sequence[int] | None
 
 
-class Lists(_arrays.Array):
+class Lists(_integer_arrays.Array):
     """Operations along the axes of an array; `_run` records and runs."""
 
     __slots__ = ()
@@ -394,13 +394,13 @@ class Lists(_arrays.Array):
         if isinstance(values, Lists):
             flat = list(values.reshape(-1))
         else:
-            listed = _operations.numbers("isin", values).ravel()
-            known = {_operations.as_number("isin", v) for v in listed}
+            listed = _integer_operations.numbers("isin", values).ravel()
+            known = {_integer_operations.as_number("isin", v) for v in listed}
             # No element equals a value that the type cannot hold.
             flat = sorted(v for v in known if self.type.min <= v <= self.type.max)
         if not flat:
-            return self._filled("isin", _types.boolean, self._shape, int(invert))
-        _operations.require_count("isin", self.type, len(flat))
+            return self._filled("isin", _integer_types.boolean, self._shape, int(invert))
+        _integer_operations.require_count("isin", self.type, len(flat))
         found = self._run("isin", [self, *flat])[0]
         return ~found if invert else found
 
@@ -422,7 +422,7 @@ class Lists(_arrays.Array):
         >>> x.sign().decrypt(secret).tolist()
         [[1, 1], [1, 0]]
         """
-        if self.type == _types.boolean:
+        if self.type == _integer_types.boolean:
             raise Unsupported("sign", "integers", "booleans", "they are their own sign")
         return self._run("sign", [self])[0]
 
@@ -491,12 +491,12 @@ class Lists(_arrays.Array):
         >>> (x ** 2).decrypt(secret).tolist()
         [[64, 9], [41, 0]]
         """
-        e = None if isinstance(exponent, Lists) else _operators.number("power", exponent)
+        e = None if isinstance(exponent, Lists) else _integer_operators.number("power", exponent)
         if not isinstance(e, int) or e < 0:
             wanted = "an unencrypted integer from 0 as exponent"
-            got = _operations.short(e) if isinstance(e, int) else type(exponent).__name__
+            got = _integer_operations.short(e) if isinstance(e, int) else type(exponent).__name__
             raise Unsupported("power", wanted, got, "multiply, or use x.table([...])")
-        return self._run("pow", [self, e], _types.uint(64))[0]
+        return self._run("pow", [self, e], _integer_types.uint(64))[0]
 
     def _reduced(
         self, operation: str, axis: Axis, keepdims: bool, empty: int | None = None
@@ -505,14 +505,14 @@ class Lists(_arrays.Array):
         axes = _axes(operation, axis, self.ndim)
         rows: Any = self._rows(axes)
         if len(rows):
-            _operations.require_count(operation, self.type, len(rows))
+            _integer_operations.require_count(operation, self.type, len(rows))
             found = self._run(operation, list(rows))[0]
         elif empty is None:
             raise BadInput(operation, "at least one element", "none", "pass an operand, or more")
         else:
-            counted = (operation, self.type) == ("sum", _types.boolean)
-            ty = _types.uint(2) if counted else self.type
-            ty = _types.boolean if operation in ("any", "all") else ty
+            counted = (operation, self.type) == ("sum", _integer_types.boolean)
+            ty = _integer_types.uint(2) if counted else self.type
+            ty = _integer_types.boolean if operation in ("any", "all") else ty
             found = self._filled(operation, ty, rows._shape[1:], empty)
         if not keepdims:
             return found
@@ -532,10 +532,13 @@ class Lists(_arrays.Array):
         at = _axis(operation, axis, self.ndim)
         rows: Any = self._first(at)
         if not rows.size:
-            other = operation == "argsort" or (operation, self.type) == ("cumsum", _types.boolean)
-            ty = _types.uint(2) if other else self.type
+            other = operation == "argsort" or (operation, self.type) == (
+                "cumsum",
+                _integer_types.boolean,
+            )
+            ty = _integer_types.uint(2) if other else self.type
             return self._filled(operation, ty, self._shape, 0)
-        _operations.require_count(operation, self.type, len(rows))
+        _integer_operations.require_count(operation, self.type, len(rows))
         parts = self._run(operation, list(rows))
         return self._by_places(parts, lambda places: np.stack(places, at))
 

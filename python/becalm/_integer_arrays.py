@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from becalm import _operators, ciphertext
+from becalm import _integer_operators, ciphertext
 from becalm.ciphertext import Ciphertext
 from becalm.errors import BadInput
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Self = TypeVar("Self", bound="Array")
 
 
-class Array(_operators.Operators):
+class Array(_integer_operators.Operators):
     """The shape of an array, and methods that only move elements; `_mapped` moves ciphertexts."""
 
     __slots__ = ()

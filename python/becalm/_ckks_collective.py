@@ -8,15 +8,15 @@ from typing import Any, NamedTuple, NoReturn
 
 from becalm import _html, _native, _progress, _values
 from becalm._called import called
+from becalm._ckks_ciphertext import context
 from becalm._ckks_cost import Needs
+from becalm._ckks_keygen import asked, context_of
 from becalm._ckks_secret_key import PublicKey
 from becalm._ckks_server import Server
+from becalm._ckks_sets import Params, params, planned
+from becalm._ckks_threshold import KeyShare, file_of
 from becalm._files import of_kind
-from becalm._keygen import asked, context_of
 from becalm._progress import Progress
-from becalm._sets import Params, params, planned
-from becalm._threshold import KeyShare, file_of
-from becalm._vectors import context
 from becalm.errors import BadInput, Unsupported
 
 #: Bytes of a public seed.

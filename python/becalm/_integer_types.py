@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from becalm import _html, _native, _operations, _values
+from becalm import _html, _integer_operations, _native, _values
 from becalm.errors import BadInput
 from becalm.program import Cost
 
@@ -179,10 +179,12 @@ class IntegerType(_html.Shown):
         given = {"clear": clear, "count": count, "other": other, "to": to, "entries": entries}
         set_ = _values.set_of("cost", params)
 
-        def one(name: str, operands: _operations.Operands) -> Cost:
-            return Cost(**_operations.record(set_, name, bool(deep), tuple(operands))[0].cost())
+        def one(name: str, operands: _integer_operations.Operands) -> Cost:
+            return Cost(
+                **_integer_operations.record(set_, name, bool(deep), tuple(operands))[0].cost()
+            )
 
-        return _operations.cost_by(self, operation, given, one)
+        return _integer_operations.cost_by(self, operation, given, one)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, IntegerType) and self.name == other.name
@@ -194,7 +196,7 @@ class IntegerType(_html.Shown):
         return f"<becalm.{self.name}>"
 
     def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
-        low, high = _operations.short(self.min), _operations.short(self.max)
+        low, high = _integer_operations.short(self.min), _integer_operations.short(self.max)
         return f"becalm.{self.name}", [("values", f"{low} to {high}"), ("dtype", self.dtype)]
 
 

@@ -11,9 +11,9 @@ from numpy import polynomial as series
 
 from becalm import _html, _native, _values
 from becalm._called import called
+from becalm._ckks_sets import turn
 from becalm._ckks_vector import Vector, computing, numbers, operand
 from becalm._lock import Lock
-from becalm._sets import turn
 from becalm._values import counted
 from becalm.errors import BadInput, OutOfMemory, Unsupported
 

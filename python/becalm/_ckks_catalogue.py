@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from becalm import _native
-from becalm._function import Domain, Function, count_of, ends_of, real_of
+from becalm._ckks_function import Domain, Function, count_of, ends_of, real_of
 from becalm.errors import BadInput
 
 
