@@ -481,19 +481,19 @@ fn bits(ports: &[Port], values: &[String]) -> Result<Vec<u64>> {
 fn evaluate(args: &RunArgs) -> Result<()> {
     args.processor.require(args.device == "processor")?;
     // All checks come before the circuit is compiled and keys are made, which take long.
-    let machine = by_name(&args.device, &Cpu::new(0)?)?;
+    let on = by_name(&args.device, &Cpu::new(0)?)?;
     let circuit = read(&args.circuit)?;
     let bits = bits(circuit.inputs(), &args.inputs)?;
     let compiled = compiled(&args.circuit, &circuit, Some(&args.device))?;
     let params = compiled.program.params();
     params.require_secure(args.allow_insecure)?;
     let wanted: Vec<u64> = circuit.evaluate(&bits)?.iter().map(|w| w & 1).collect();
-    machine.runs::<Tfhe>()?.accepts(params)?;
+    on.runs::<Tfhe>()?.accepts(params)?;
     let simulated = args.device == "processor";
     let clocks = simulated.then(|| simulate(&args.processor, &compiled.program)).transpose()?;
     let secret = SecretKey::generate(params, args.allow_insecure)?;
     let keys = report::keygen(&secret)?;
-    let evaluator = Evaluator::new(machine.as_ref(), &keys)?;
+    let evaluator = Evaluator::new(on.as_ref(), &keys)?;
     let encoding = Encoding::of(params);
     let encrypt = |bit: &u64| Ok(Ciphertext::Lwe(secret.encrypt_as(&[*bit], encoding, 2)?));
     let inputs = bits.iter().map(encrypt).collect::<becalm::Result<Vec<Ciphertext>>>()?;

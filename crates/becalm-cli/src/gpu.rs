@@ -384,13 +384,8 @@ fn timed(
         }
     }
     micros.sort_by(f64::total_cmp);
-    let results = batch_of(
-        program,
-        &followed,
-        case.input.key_id(),
-        out,
-        session.read(out, 0..lanes)?,
-    )?;
+    let results =
+        batch_of(program, &followed, case.input.key_id(), out, session.read(out, 0..lanes)?)?;
     let noisy = right(secret, case, &results)?;
     let (runs, median) = (micros.len(), micros[micros.len() / 2]);
     let p99 = micros[(runs * 99 / 100).min(runs - 1)];

@@ -391,7 +391,8 @@ fn the_threads_of_ckks_are_those_of_its_machine() {
 /// Every option `--device` refuses a name with the words of the library, before anything is read.
 #[test]
 fn an_unknown_device_is_refused_with_all_names() {
-    let lines = ["run", "eval x -o y", "circuit run c --inputs 1", "circuit compile c -o p", "demo"];
+    let lines =
+        ["run", "eval x -o y", "circuit run c --inputs 1", "circuit compile c -o p", "demo"];
     let lines = lines.iter().chain(&["serve f --tokens t", "job work f", "job verify f"]);
     for line in lines {
         let said = |name: &str| {

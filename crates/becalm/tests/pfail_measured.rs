@@ -141,7 +141,11 @@ fn check_followed(p: &TfheParams, values: u64) {
     let fresh = NoiseReport::of(p).fresh;
     let followed = program.follow(&[fresh, fresh]).unwrap().log2_pfail - 3f64.log2();
     let formula = noise::log2_pfail(NoiseReport::of(p).total, values);
-    assert!((followed - formula).abs() < 1e-6, "{}: followed 2^{followed}, formula 2^{formula}", p.name);
+    assert!(
+        (followed - formula).abs() < 1e-6,
+        "{}: followed 2^{followed}, formula 2^{formula}",
+        p.name
+    );
 }
 
 fn check(name: &str, kinds: &[ModulusSwitch]) {

@@ -20,7 +20,8 @@ pub trait Family: Debug + Clone + Copy + Send + Sync + 'static {
     type Op: Operation;
     /// A recorded program.
     type Program: Deref<Target = Graph<Self::Op>> + Debug + Send + Sync;
-    /// The unit that is written to and read from a register: a u64 of TFHE, whose words are ciphertexts by the program; a ciphertext of CKKS.
+    /// The unit that is written to and read from a register: a u64 of TFHE, whose registers say how many make a ciphertext; a ciphertext of
+    /// CKKS.
     type Word: Debug + Clone + Send + Sync;
     /// A parameter set.
     type Params;

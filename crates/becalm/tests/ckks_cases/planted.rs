@@ -3,8 +3,8 @@
 use super::{Case, World};
 use becalm::backend::{Backend, Ckks, CkksSetup, Info, Loaded, Runs, Session};
 use becalm::cipher::Rlwe;
-use becalm::program::{Reg, Walk};
 use becalm::program::rlwe::CkksProgram;
+use becalm::program::{Reg, Walk};
 use becalm::{Progress, Result};
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -11,9 +11,8 @@ use crate::ckks::{Chain, Context};
 use crate::math::memory::available_memory;
 use crate::math::simd::Level;
 use crate::math::threads::Threads;
-use crate::program::Pace;
-use crate::program::Constants;
 use crate::program::rlwe::CkksProgram;
+use crate::program::{Constants, Pace};
 use crate::{Error, Progress, Result};
 use std::sync::Arc;
 
