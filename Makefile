@@ -66,7 +66,7 @@ test: .venv/.wheel .venv/.rtl .venv/.site ## Every test: Rust, Python through th
 test-full: export BECALM_FULL := 1
 test-full: test ## The same at full size, and interoperation with the peers (builds them)
 	$(CARGO) test --release -- --ignored full_size
-	$(CARGO) test --release -p becalm-bench
+	$(CARGO) test --release -p becalm-bench $(if $(filter-out 0,$(BECALM_PEERS)),-- --include-ignored)
 
 lint: .venv/.ready .venv/.deny ## Formatting and warnings, Rust and Python; sentences of the pages; licences and sources of other crates
 	$(CARGO) fmt --all --check
