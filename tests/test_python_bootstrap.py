@@ -192,6 +192,9 @@ def test_cost_is_known_before_and_seconds_after_a_run(toy):
     assert 0 < each < 1
     assert becalm.cost(p, fresh, lanes=10).seconds == pytest.approx(10 * each)
     assert "10 lanes" in str(fresh.cost(p, lanes=10))
+    assert becalm.cost(p, "toy_2_2", lanes=2).lanes == 2
+    with pytest.raises(becalm.WrongParams, match="a program of `tfhe_2_2`, got `toy_2_2`"):
+        becalm.cost(p, "tfhe_2_2")
     assert p.check() < -40
 
 

@@ -138,6 +138,29 @@ def test_cost_and_facts_are_known_before_any_key(recorded):
     assert not isinstance(becalm.Program("tfhe_2_2"), ckks.Program)
 
 
+def test_the_cost_is_of_the_set_and_the_lanes_that_were_named(recorded):
+    p, _, (_, server) = recorded
+    for on in (None, SET, ckks.params(SET), server):
+        found = becalm.cost(p, on, lanes=3)
+        assert found.lanes == 3 and found.products == p.cost.products
+        assert "3 lanes" in str(found) and ">3</td>" in found._repr_html_()
+    assert becalm.cost(p) == p.cost and p.cost.lanes == 1
+    other = becalm.Program("ckks_toy_13", slots=4)
+    other.output(other.input(level=1) + 1)
+    for on in ("ckks_toy_12", server):
+        with pytest.raises(becalm.WrongParams, match=f"a program of `{SET}`, got `ckks_toy_13`"):
+            becalm.cost(other, on)
+    for on in ("no set", "tfhe_2_2"):
+        with pytest.raises(becalm.WrongParams, match=on):
+            becalm.cost(p, on)
+    for on in (3, becalm.params("tfhe_2_2")):
+        with pytest.raises(becalm.WrongParams, match="the name of a parameter set of CKKS"):
+            becalm.cost(p, on)
+    for lanes in (-1, 1.5, True):
+        with pytest.raises(becalm.BadInput, match="lanes"):
+            becalm.cost(p, lanes=lanes)
+
+
 def test_lanes_are_lists(recorded, values):
     _, _, (secret, server) = recorded
     p = becalm.Program(SET, slots=N)

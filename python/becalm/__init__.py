@@ -27,6 +27,7 @@ from becalm import (
     _ckks_ciphertext,
     _ckks_files,
     _ckks_packed,
+    _ckks_program,
     _html,
     _integer_arrays,
     _native,
@@ -214,14 +215,14 @@ def params(
 
 
 @overload
-def cost(what: ckks.Program) -> ckks.Cost: ...
+def cost(what: ckks.Program, on: Any = ..., *, lanes: int = ...) -> ckks.Cost: ...
 @overload
 def cost(
     what: TfheProgram | circuit.Circuit | TableSource | Table, on: Any = ..., *, lanes: int = ...
 ) -> Cost: ...
 def cost(
     what: ckks.Program | TfheProgram | circuit.Circuit | TableSource | Table,
-    on: Any = "tfhe_2_2",
+    on: Any = None,
     *,
     lanes: int = 1,
 ) -> Cost | ckks.Cost:
@@ -233,15 +234,20 @@ def cost(
         A program of either scheme, or a circuit, which is compiled first; or a function, a list of
         entries or a `Table`.
     on
-        A parameter set, its name, or a server. A server estimates seconds from its last run. A
-        program of CKKS has its own set.
+        A parameter set, its name, or a server; by default the set of a program, and `"tfhe_2_2"`
+        for a table or a circuit. A server of TFHE estimates seconds from its last run.
     lanes
-        Values computed side by side. The cost of a program of CKKS is that of one lane.
+        Values computed side by side; for CKKS, vectors.
 
     Returns
     -------
     Cost or ckks.Cost
         Counts of bootstraps, key switches and more.
+
+    Raises
+    ------
+    WrongParams
+        For a program of another set.
 
     Examples
     --------
@@ -249,9 +255,9 @@ def cost(
     1
     """
     if isinstance(what, ckks.Program):
-        return what.cost
+        return _ckks_program.cost_of(what, on, lanes)
     if isinstance(what, circuit.Circuit):
-        what = what.compile(on)
+        what = what.compile("tfhe_2_2" if on is None else on)
     if isinstance(on, Server):
         return on.cost(what, lanes=lanes)
     return cost_of(what, on, lanes)

@@ -37,8 +37,10 @@ class Cost(_html.Shown):
     instructions: int
     #: Bootstraps on the longest path.
     depth: int
-    #: Most bytes of ciphertexts at once for a lane.
+    #: Most bytes of ciphertexts at once for each lane.
     bytes_per_lane: int
+    #: Vectors computed side by side.
+    lanes: int = 1
 
     def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
         return "becalm.ckks.Cost", [
@@ -50,6 +52,7 @@ class Cost(_html.Shown):
             ("diagonals of matrices", f"{self.diagonals:,}"),
             ("instructions", f"{self.instructions:,}"),
             ("memory for each lane", _values.megabytes(self.bytes_per_lane)),
+            ("lanes", f"{self.lanes:,}"),
         ]
 
     def __str__(self) -> str:
@@ -57,7 +60,8 @@ class Cost(_html.Shown):
             f"{counted(self.bootstraps, 'bootstrap')} (depth {self.depth}), "
             f"{counted(self.key_switches, 'key switch')}, {counted(self.products, 'product')}, "
             f"about {counted(self.transforms, 'transform')}, "
-            f"{counted(self.instructions, 'instruction')}, {self.bytes_per_lane} bytes per lane"
+            f"{counted(self.instructions, 'instruction')}, {self.bytes_per_lane} bytes per lane, "
+            f"{counted(self.lanes, 'lane')}"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -386,11 +387,10 @@ class Program(Computes[Register, _native.CkksRegister], _programs.Program, schem
                 return f", line {number} of {Path(file).name}"
         return f", instruction {at}"
 
-    def _require_set(self, name: str) -> None:
-        """Refuses a server of another set."""
+    def _require_set(self, op: str, name: str, remedy: str) -> None:
+        """Raises an error for another set than that of the program."""
         if self._native.params != name:
-            remedy = "record it for the set of the server"
-            raise WrongParams("run", f"a program of `{name}`", f"`{self._native.params}`", remedy)
+            raise WrongParams(op, f"a program of `{name}`", f"`{self._native.params}`", remedy)
 
     @classmethod
     @called("from_bytes")
@@ -457,6 +457,18 @@ class Program(Computes[Register, _native.CkksRegister], _programs.Program, schem
     def __reduce__(self) -> tuple[Any, ...]:
         """Travels as the bytes of its file, which are checked as a file is."""
         return _restored, (self.to_bytes(), not self.params.standard)
+
+
+def cost_of(what: Program, on: Any, lanes: int) -> Cost:
+    """The cost of a program on `lanes` lanes; `on` is its set, the name of that, or a server."""
+    if on is not None:
+        source = on if isinstance(on, (str, Params)) else getattr(on, "params", None)
+        if not isinstance(source, (str, Params)):
+            wanted, remedy = "the name of a parameter set of CKKS", "leave it out"
+            raise WrongParams("cost", wanted, _values.named(on), remedy)
+        remedy = "leave the set out, or record the program for it"
+        what._require_set("cost", Program(source)._native.params, remedy)
+    return replace(what.cost, lanes=_values.count("cost", "lanes", lanes))
 
 
 def recorded(

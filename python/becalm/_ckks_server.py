@@ -557,7 +557,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
             got = "one of TFHE" if of_tfhe else type(program).__name__
             remedy = f'record a becalm.Program("{self._plan.name}")'
             raise BadInput("run", "a program of CKKS", got, remedy)
-        program._require_set(self._plan.name)
+        program._require_set("run", self._plan.name, "record it for the set of the server")
         if not program.outputs:
             raise BadInput("run", "a program with outputs", "none", "mark results with output()")
         if len(inputs) != program.inputs:

@@ -12,7 +12,7 @@ from becalm._native import Params
 from becalm._programs import Program
 from becalm._tfhe_registers import Cost, Needs, Register, Table, integer
 from becalm._values import TableSource, counted
-from becalm.errors import BadInput
+from becalm.errors import BadInput, WrongParams
 
 if TYPE_CHECKING:
     pass
@@ -545,9 +545,15 @@ class TfheProgram(Program, scheme="tfhe"):
 def cost_of(what: TfheProgram | TableSource | Table, params: Any, lanes: int) -> Cost:
     """The cost of a program, or of one bootstrap through a table, on `lanes` lanes."""
     if not isinstance(what, TfheProgram):
-        program = TfheProgram(params)
+        program = TfheProgram("tfhe_2_2" if params is None else params)
         program.output(program.lookup(program.input(), what))
         what = program
+    elif params is not None:
+        wanted = _values.set_of("cost", params)
+        if what.params != wanted:
+            remedy = "leave the set out, or record the program for it"
+            got = f"`{what.params.name}`"
+            raise WrongParams("cost", f"a program of `{wanted.name}`", got, remedy)
     return replace(what.cost, lanes=_values.count("cost", "lanes", lanes))
 
 
