@@ -316,8 +316,8 @@ class Computes(Generic[V, N]):
 
         `p` is a list of real coefficients from the constant up, for values in [−1, 1], or a
         `numpy.polynomial.Polynomial`, `Chebyshev` or another of these, for values in its `domain`.
-        A domain that is not of length 2 takes a level more, to be mapped to [−1, 1]. Outside of it
-        parts of the polynomial soon grow beyond any room, and nothing tells.
+        A domain that is not of length 2 takes a level more, to be mapped to [−1, 1]. Outside the
+        domain parts of the polynomial soon exceed the room of a level, and no error is raised.
 
         Parameters
         ----------

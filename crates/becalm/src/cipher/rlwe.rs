@@ -126,7 +126,7 @@ impl Rlwe {
         self.bounded("within", bound)
     }
 
-    /// [`Rlwe::within`] of an operation that errors name.
+    /// [`Rlwe::within`] for the operation `op`, which errors name.
     pub(crate) fn bounded(mut self, op: &'static str, bound: f64) -> Result<Rlwe> {
         let most = 60f64.exp2();
         if !(most.recip()..=most).contains(&bound) {

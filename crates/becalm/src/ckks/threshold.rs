@@ -2,7 +2,7 @@
 //!
 //! Replicated sharing (Ito–Saito–Nishizeki 1987): for each set A of t − 1 parties r_A is uniform in the ring, s = Σ_A r_A, and party
 //! i has r_A for every A without i. The parties of A lack r_A; any t parties have all. All r_A but the last come from seeds.
-//! For a quorum Q of t parties each A is the matter of the least party of Q outside A, and party i gives d_i = c_1·Σ r_A + e_i;
+//! In a quorum Q of t parties the first of Q outside A answers for r_A. Party i gives d_i = c_1·Σ r_A + e_i over its own A, and
 //! c_0 + Σ d_i = m + e + Σ e_i.
 //!
 //! All other parties may be corrupt. They know all r_A but one, so an honest d_i is as much as m + e + e_i: e_i alone hides e, by

@@ -45,7 +45,7 @@ pub struct KeyPlan {
     chain: Chain,
     wish: Wish,
     slots: usize,
-    /// Whether the kind is the usual one of the set, as none was named.
+    /// Whether the wish named no kind, so that the plan has the usual one of the set.
     usual: bool,
     programs: Vec<(Kind, CkksProgram)>,
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Most by which a bit may be off before it is cleaned: 3x² + 2x³ leaves 2^-6 of it.
 const MOST_OFF: f64 = 1.0 / 16.0;
 
-/// The error of the results of a table, of that of the integers looked up. Errors of integers are in units of q_0.
+/// How the error of a table's results follows from the error of the integers looked up. Errors of integers are in units of q_0.
 ///
 /// An error e puts each bit of a result off by at most `slope`·|e| + `inside`. The cleaning x ↦ 3x² − 2x³ leaves 3y² + 2y³ of y.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ const MOST_OFF: f64 = 1.0 / 16.0;
 pub struct Contract {
     /// Bits of the results.
     pub(crate) bits: u32,
-    /// Most by which a bit changes with the integer over 2^bits.
+    /// The steepest slope of a bit as a function of the integer divided by 2^bits.
     pub(crate) slope: f64,
     /// Most by which the steps before the cleaning put a bit off.
     pub(crate) inside: f64,

@@ -137,7 +137,7 @@ impl CkksProgram {
                 cost.key_switches += rotations;
                 cost.transforms += rotations * single;
             }
-            // Besides a division the values are encoded.
+            // A division, and the encoding of the values.
             CkksOp::MultiplyPlain { .. } => cost.transforms += 3 * self.chain.words(level),
             CkksOp::AddPlain { .. } => cost.transforms += self.chain.words(level),
             CkksOp::Rescale { .. }

@@ -237,7 +237,7 @@ pub enum CkksOp {
         src: Reg,
         /// The registers that were bootstrapped.
         from: Vec<Reg>,
-        /// The error that the bootstrap adds, and the values that it takes. They are long, and reading makes room for the longest instruction.
+        /// The error that the bootstrap adds, and the values that it takes. They are boxed: every instruction takes the room of the longest.
         limits: Box<Limits>,
     },
     /// Σ c·x, rescaled once: one level below the lowest of the terms.
