@@ -102,6 +102,133 @@ def test_rotations_of_many_blocks_and_by_many_numbers(engine, secret, rotation, 
     assert close(engine.vstack([x, long]), np.concatenate([COUNT, np.arange(32.0)]))
 
 
+@pytest.fixture
+def runs(monkeypatch):
+    """The programs that ran: lanes, results and key switches of each."""
+    ran, native = [], becalm._native.CkksPrepared
+
+    class Counted:
+        """A prepared program that notes its runs."""
+
+        def __init__(self, keys, program, budget=None):
+            self.program, self.ready = program, native(keys, program, budget)
+
+        def run(self, lanes, progress=None):
+            switches = self.program.cost()["key_switches"]
+            ran.append((len(lanes), len(self.program.outputs), switches))
+            return self.ready.run(lanes, progress)
+
+        def again(self, program):
+            return None
+
+    monkeypatch.setattr(becalm._native, "CkksPrepared", Counted)
+    return ran
+
+
+def test_a_call_is_one_program_with_a_lane_for_each_block(
+    engine, secret, rotation, relinearization, close, runs
+):
+    x, values = engine.encrypt(COUNT, secret), np.linspace(-1, 1, 32)
+    long, conjugation = engine.encrypt(values, secret), engine.create_conjugation_key(secret)
+    fixed = [engine.create_fixed_rotation_key(secret, k) for k in (1, 3, 7)]
+    halves = values.reshape(2, 16)
+
+    def blocks(of):
+        return np.concatenate([of(half) for half in halves])
+
+    # To the left 15, 13 and 9 in powers of two: 8 + 1, then 4, then 2.
+    for key, deltas in ((rotation, [1, 3, 7]), (fixed, None)):
+        made = engine.rotate_batch(long, key, deltas)
+        for y, k in zip(made, (1, 3, 7), strict=True):
+            assert close(y, blocks(lambda half, k=k: np.roll(half, k)))
+    assert close(engine.rotate(long, rotation, 1), blocks(lambda half: np.roll(half, 1)))
+    assert close(engine.sum(long, rotation, 1), blocks(lambda half: np.full(16, half.sum())))
+    assert close(engine.sum(long, rotation), np.full(16, values.sum()))
+    assert close(engine.multiply(long, long, relinearization), values**2)
+    assert close(engine.conjugate(long, conjugation), values)
+    # As levels differ, all blocks go to the lowest.
+    uneven = engine.vstack([x, engine.level_down(x, 3)])
+    assert close(engine.rotate(uneven, rotation, 2), np.tile(np.roll(COUNT, 2), 2))
+    powers = engine.make_power_basis(long, 4, relinearization)
+    assert all(close(p, values**k) for k, p in enumerate(powers, 1))
+    series = engine.make_chebyshev_basis(long, 4, relinearization)
+    assert all(close(t, np.cos(k * np.arccos(values))) for k, t in enumerate(series, 1))
+    expected = [(2, 3, 4), (2, 3, 3), (2, 1, 4), (2, 1, 4), (1, 1, 4), (2, 1, 1), (2, 1, 1)]
+    assert runs == [*expected, (2, 1, 3), (2, 3, 3), (2, 3, 3)]
+    runs.clear()
+    small, low = engine.create_small_bootstrap_key(secret), engine.level_down(long, 3)
+    for _ in range(2):
+        y = engine.bootstrap(low, relinearization, conjugation, rotation, small)
+        assert abs(engine.decrypt(y, secret) - values).max() < 2.0**-9
+    assert [lanes for lanes, _, _ in runs] == [2, 2]
+
+
+def test_whole_multiples_are_one_program_for_each_ciphertext(engine, secret, close):
+    programs = []
+
+    class Counted:
+        """A block that notes the programs that make blocks of it."""
+
+        def __init__(self, block):
+            self.block = block
+
+        def __getattr__(self, name):
+            found = getattr(self.block, name)
+            if not callable(found):
+                return found
+
+            def call(*arguments):
+                programs.append(name)
+                return Counted(found(*(getattr(a, "block", a) for a in arguments)))
+
+            return call
+
+    x = desilo.Ciphertext([Counted(engine.encrypt(COUNT, secret)._blocks[0])])
+
+    def opened(y):
+        return desilo.Ciphertext([b.block for b in y._blocks])
+
+    y = opened(engine.multiply_imaginary_integer(x, -1_234_567))
+    assert abs(engine.decrypt(y, secret) / -1_234_567j - COUNT).max() < 1e-6
+    assert programs == ["multiply_i", "multiple"] and y.level == x.level
+    programs.clear()
+    y = opened(engine.weighted_sum([x, x, x], [3, -1000, 0, 77]))
+    assert close(y, 3 - 923 * COUNT) and y.level == x.level
+    assert programs == ["multiple", "subtract", "multiple", "add", "add", "add_plain"]
+    for y in (engine.weighted_sum([x], [0, 0]), engine.multiply_imaginary_integer(x, 0)):
+        assert close(opened(y), np.zeros(16))
+    # Any whole number below 2^31.
+    y = opened(engine.multiply_imaginary_integer(x, 2**31 - 1))
+    assert abs(engine.decrypt(y, secret) / (2**31 - 1) - 1j * COUNT).max() < 1e-6
+    with pytest.raises(becalm.BadInput, match=r"below 2\^31"):
+        engine.weighted_sum([x], [0, 2**31])
+
+
+def test_errors_have_the_name_of_the_call(engine, secret, rotation, relinearization):
+    other = engine.encrypt(COUNT, engine.create_secret_key())
+    low = engine.level_down(engine.encrypt(COUNT, secret), 0)
+    for kind, name, call in (
+        (becalm.WrongKey, "rotate", lambda: engine.rotate(other, rotation, 3)),
+        (becalm.WrongKey, "rotate_batch", lambda: engine.rotate_batch(other, rotation, [1, 3])),
+        (becalm.WrongKey, "sum", lambda: engine.sum(other, rotation)),
+        (
+            becalm.BadInput,
+            "make_power_basis",
+            lambda: engine.make_power_basis(low, 3, relinearization),
+        ),
+    ):
+        with pytest.raises(kind) as e:
+            call()
+        assert e.value.op == name and str(e.value).startswith(f"{name}: ")
+
+
+def test_a_smaller_ring_is_named_only_to_an_engine_of_a_larger():
+    for name in ("ckks_slots_first", "ckks_14_levels", "ckks_17_levels"):
+        assert 'becalm.keygen("ckks_n15")' in becalm._desilo.otherwise(name)
+    for name in ("ckks_n15", "ckks_toy_slots_first"):
+        assert becalm._desilo.otherwise(name) == "free memory"
+
+
 def test_matrices_multiply_by_either_key(engine, secret, rotation, close, rng):
     x = engine.encrypt(COUNT, secret)
     key = engine.create_matrix_multiplication_key(secret)
@@ -303,7 +430,7 @@ def test_a_bootstrap_without_room_names_the_stages_that_take_less(monkeypatch):
     class Full:
         """A prepared program whose matrices do not fit."""
 
-        def __init__(self, keys, program):
+        def __init__(self, keys, program, budget):
             raise becalm.OutOfMemory("encode a linear map", "3.21 GB", "2.00 GB free", "use less")
 
     monkeypatch.setattr(becalm._native, "CkksPrepared", Full)

@@ -1,15 +1,21 @@
-"""The objects that an `Engine` of `becalm.desilo` hands out, and the checks when they come back."""
+"""The objects of an `Engine` of `becalm.desilo`, the checks of its arguments, and its programs."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeAlias
 
 import numpy.typing as npt
 
 from becalm import _native
+from becalm._called import called
 from becalm._ckks_arithmetic import Matrix
 from becalm._ckks_ciphertext import doubted
+from becalm._ckks_sets import params
 from becalm.errors import BadInput, Unsupported, WrongKey
+
+Block: TypeAlias = _native.CkksCiphertext
 
 
 class SecretKey:
@@ -297,8 +303,15 @@ def arranged(
     return held, stages
 
 
-#: The remedy where nothing of an engine fits.
-OTHERWISE = 'free memory; becalm.keygen("ckks_n15") has a smaller ring'
+def otherwise(name: str) -> str:
+    """The remedy where nothing of an engine of a set fits: the next smaller ring."""
+    own, remedy = params(name), "free memory"
+    rings = [p for p in params() if p.standard and p.stage_count]
+    smaller = [p for p in rings if p.log2_degree < own.log2_degree]
+    if smaller:
+        next_ = max(smaller, key=lambda p: p.log2_degree)
+        remedy += f'; becalm.keygen("{next_.name}") has a smaller ring'
+    return remedy
 
 
 def cipher(op: str, x: object) -> Ciphertext:
@@ -307,9 +320,72 @@ def cipher(op: str, x: object) -> Ciphertext:
     raise BadInput(op, "a ciphertext", kind_of(x), "encrypt it first")
 
 
-def paired(op: str, x: Ciphertext, y: Ciphertext, apply: Any) -> Ciphertext:
+def union(keys: Sequence[_native.CkksKeys]) -> _native.CkksKeys:
+    """The keys of one secret as one."""
+    return functools.reduce(lambda made, key: made.union(key), keys)
+
+
+def paired(op: str, x: Ciphertext, y: Ciphertext) -> list[tuple[Block, Block]]:
+    """The blocks of two messages of one length, side by side."""
     if len(x._blocks) != len(y._blocks):
         got = f"{len(x._blocks)} and {len(y._blocks)} blocks"
         raise BadInput(op, "messages of one length", got, "fill the shorter with zeros")
-    blocks = [apply(a, b) for a, b in zip(x._blocks, y._blocks, strict=True)]
-    return Ciphertext(blocks)
+    return list(zip(x._blocks, y._blocks, strict=True))
+
+
+def computed(
+    op: str,
+    keys: _native.CkksKeys,
+    lanes: Sequence[Sequence[Block]],
+    record: Callable[..., list[_native.CkksRegister]],
+) -> list[Ciphertext]:
+    """The results of one program, run once on every lane; each result has a block of each lane.
+
+    `record` gets the program and a register for each block of a lane, at the lowest level of all
+    lanes, and returns the results.
+    """
+    with called(op):
+        program = _native.CkksProgram(lanes[0][0].params)
+        for result in record(program, *(_argument(program, xs) for xs in zip(*lanes, strict=True))):
+            program.output(result)
+        made = _native.CkksPrepared(keys, program).run(lanes)
+    return [Ciphertext(list(blocks)) for blocks in zip(*made, strict=True)]
+
+
+def instructed(
+    op: str,
+    keys: _native.CkksKeys,
+    lanes: Sequence[Sequence[Block]],
+    apply: Callable[..., Any],
+) -> Ciphertext:
+    """The result of one instruction, which keys and programs have under one name.
+
+    A single lane goes to the keys, which copy no ciphertext; several are run at once.
+    """
+    if len(lanes) == 1:
+        with called(op):
+            block = apply(keys, *lanes[0])
+        return Ciphertext([block])
+    return computed(op, keys, lanes, lambda program, *xs: [apply(program, *xs)])[0]
+
+
+def by_powers(
+    program: _native.CkksProgram, x: _native.CkksRegister, lefts: Sequence[int]
+) -> list[_native.CkksRegister]:
+    """The register moved to the left by each of these numbers, by keys for powers of two.
+
+    Each goes on from the rotation before it that shares most of its powers.
+    """
+    made = {0: x}
+    for left in sorted(set(lefts), key=int.bit_count):
+        at = max((k for k in made if k & left == k), key=int.bit_count)
+        while at != left:
+            power = 1 << (left ^ at).bit_length() - 1
+            made[at | power] = program.rotate(made[at], power)
+            at |= power
+    return [made[left] for left in lefts]
+
+
+def _argument(program: _native.CkksProgram, lanes: Sequence[Block]) -> _native.CkksRegister:
+    real = all(x.real for x in lanes)
+    return program.input(min(x.level for x in lanes), lanes[0].slots, real)

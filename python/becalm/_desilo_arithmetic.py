@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +12,26 @@ import numpy.typing as npt
 from becalm import _native
 from becalm._ckks_sets import turn
 from becalm._ckks_vector import at_level, numbers
-from becalm._desilo import Ciphertext, Key, Plaintext, cipher, key_for, kind_of, paired
+from becalm._desilo import (
+    Block,
+    Ciphertext,
+    Key,
+    Plaintext,
+    by_powers,
+    cipher,
+    computed,
+    instructed,
+    key_for,
+    kind_of,
+    paired,
+    union,
+)
+from becalm._native_calls import Operand
 from becalm.errors import BadInput
 
-Block: TypeAlias = _native.CkksCiphertext
+N = TypeVar("N", bound=Operand)
 
-#: Factors below this are taken by doubling, without a level.
+#: Factors below this are taken by sums, without a level.
 _MOST_DOUBLED = 1 << 31
 
 
@@ -51,7 +66,7 @@ class Arithmetic:
         if not isinstance(x, Ciphertext):
             x, y = y, x
         if isinstance(y, Ciphertext):
-            return paired("add", x, y, lambda a, b: a.add(b))
+            return Ciphertext([a.add(b) for a, b in paired("add", x, y)])
         return self._with_plain("add", x, y, _plain_sum)
 
     def subtract(self, x: Any, y: Any) -> Ciphertext:
@@ -76,7 +91,7 @@ class Arithmetic:
         [-4.0, -3.0, -2.0, -1.0]
         """
         if isinstance(x, Ciphertext) and isinstance(y, Ciphertext):
-            return paired("subtract", x, y, lambda a, b: a.subtract(b))
+            return Ciphertext([a.subtract(b) for a, b in paired("subtract", x, y)])
         if isinstance(x, Ciphertext):
             return self._with_plain("subtract", x, -_numbers("subtract", y), _plain_sum)
         return self.add(self.negate(y), x)
@@ -128,7 +143,8 @@ class Arithmetic:
                 key_for("multiply", relinearization_key, "relinearization")
             return self._with_plain("multiply", x, y, lambda a, b: a.multiply_plain(b))
         keys = key_for("multiply", relinearization_key, "relinearization")._native
-        return paired("multiply", x, y, keys.multiply)
+        lanes = paired("multiply", x, y)
+        return instructed("multiply", keys, lanes, lambda calls, a, b: calls.multiply(a, b))
 
     def square(self, ciphertext: Ciphertext, relinearization_key: Key) -> Ciphertext:
         """x², one level lower.
@@ -177,8 +193,8 @@ class Arithmetic:
         """
         op = "multiply_imaginary_integer"
         x, factor = (x, y) if isinstance(x, Ciphertext) else (y, x)
-        blocks = [_times(b.multiply_i(), _integer(op, factor)) for b in cipher(op, x)._blocks]
-        return Ciphertext(blocks)
+        ciphertext, times = cipher(op, x), _integer(op, factor)
+        return Ciphertext([_multiple(b.multiply_i(), times) for b in ciphertext._blocks])
 
     def conjugate(self, ciphertext: Ciphertext, conjugation_key: Key) -> Ciphertext:
         """The complex conjugate.
@@ -202,8 +218,8 @@ class Arithmetic:
         [(1-2j)]
         """
         keys = key_for("conjugate", conjugation_key, "conjugation")._native
-        x = cipher("conjugate", ciphertext)
-        return Ciphertext([keys.conjugate(b) for b in x._blocks])
+        lanes = [[b] for b in cipher("conjugate", ciphertext)._blocks]
+        return instructed("conjugate", keys, lanes, lambda calls, x: calls.conjugate(x))
 
     def rotate(
         self, ciphertext: Ciphertext, rotation_key: Key, delta: int | None = None
@@ -236,20 +252,20 @@ class Arithmetic:
         >>> engine.decrypt(engine.rotate(x, rotation_key, 1), secret_key).round(2).tolist()
         [4.0, 1.0, 2.0, 3.0]
         """
-        x = cipher("rotate", ciphertext)
+        op, x = "rotate", cipher("rotate", ciphertext)
         fixed = rotation_key.delta if isinstance(rotation_key, Key) else None
-        keys = key_for("rotate", rotation_key, "rotation" if fixed is None else "fixed_rotation")
+        key = key_for(op, rotation_key, "rotation" if fixed is None else "fixed_rotation")
         if fixed is None and delta is None:
-            raise BadInput("rotate", "delta", "none", "say by how many slots")
+            raise BadInput(op, "delta", "none", "say by how many slots")
         if fixed is not None and delta not in (None, fixed):
             remedy = "leave delta out, or use a rotation key"
-            raise BadInput("rotate", f"the delta {fixed} of the key", repr(delta), remedy)
-        left = -turn(delta if fixed is None else fixed) % self._slots
-        single = [1 << i for i in range(left.bit_length()) if left >> i & 1]
-        blocks = list(x._blocks)
-        for by in single if fixed is None else [left]:
-            blocks = [keys._native.rotate(b, by) for b in blocks]
-        return Ciphertext(blocks)
+            raise BadInput(op, f"the delta {fixed} of the key", repr(delta), remedy)
+        left, lanes = self._left(delta if fixed is None else fixed), [[b] for b in x._blocks]
+        if fixed is None and left == 0:
+            return x
+        if fixed is not None or left.bit_count() == 1:
+            return instructed(op, key._native, lanes, lambda calls, b: calls.rotate(b, left))
+        return computed(op, key._native, lanes, lambda p, b: by_powers(p, b, [left]))[0]
 
     def roll(self, ciphertext: Ciphertext, rotation_key: Key, shift: int) -> Ciphertext:
         """The same as `rotate`, as numpy calls it.
@@ -311,11 +327,22 @@ class Arithmetic:
         >>> engine.decrypt(b, secret_key).round(2).tolist()
         [3.0, 4.0, 1.0, 2.0]
         """
+        op = "rotate_batch"
+        lanes = [[b] for b in cipher(op, ciphertext)._blocks]
         if isinstance(rotation_keys, Key):
+            keys = key_for(op, rotation_keys, "rotation")._native
             if deltas is None:
-                raise BadInput("rotate_batch", "deltas", "none", "say by how many slots")
-            return [self.rotate(ciphertext, rotation_keys, by) for by in deltas]
-        return [self.rotate(ciphertext, key) for key in rotation_keys]
+                raise BadInput(op, "deltas", "none", "say by how many slots")
+            lefts = [self._left(by) for by in deltas]
+            if not lefts:
+                return []
+            return computed(op, keys, lanes, lambda p, b: by_powers(p, b, lefts))
+        fixed = [key_for(op, key, "fixed_rotation") for key in rotation_keys]
+        if not fixed:
+            return []
+        lefts = [self._left(key.delta) for key in fixed]
+        keys = union([key._native for key in fixed])
+        return computed(op, keys, lanes, lambda p, b: p.rotate_many(b, lefts))
 
     def roll_many(
         self, ciphertext: Ciphertext, rotation_key: Key, shifts: Sequence[int]
@@ -442,13 +469,13 @@ class Arithmetic:
             rotation_key, axis = None, turn(rotation_key)
         if axis not in (None, 0, 1):
             raise BadInput(op, "axis 0, 1 or none", repr(axis), "choose one of these")
-        blocks = list(x._blocks)
-        if axis != 1:
-            blocks = [_added(blocks)]
-        if axis != 0 and self._slots > 1:
-            keys = key_for(op, rotation_key, "rotation")._native
-            blocks = [keys.sum(b, self._slots) for b in blocks]
-        return Ciphertext(blocks)
+        blocks, slots = x._blocks, self._slots
+        if axis == 0 or slots == 1:
+            return x if axis == 1 else Ciphertext([_added(blocks)])
+        keys = key_for(op, rotation_key, "rotation")._native
+        if axis is None and len(blocks) > 1:
+            return computed(op, keys, [blocks], lambda p, *xs: [p.sum(_added(xs), slots)])[0]
+        return instructed(op, keys, [[b] for b in blocks], lambda calls, b: calls.sum(b, slots))
 
     def weighted_sum(self, ciphertexts: Sequence[Ciphertext], weights: Sequence[Any]) -> Ciphertext:
         """w_0 + w_1·x_1 + w_2·x_2 + …: a constant, then a weight for each ciphertext, as many as
@@ -488,7 +515,7 @@ class Arithmetic:
 
         def times(block: Block, weight: Any) -> Block:
             if whole:
-                return _times(block, _integer(op, weight))
+                return _multiple(block, _integer(op, weight))
             return block.multiply_constant(float(weight))
 
         terms = [
@@ -499,6 +526,10 @@ class Arithmetic:
         for term in terms[1:]:
             total = self.add(total, term)
         return self.add(total, factors[0])
+
+    def _left(self, delta: Any) -> int:
+        """A rotation to the right as one to the left."""
+        return -turn(delta) % self._slots
 
     def _split(self, op: str, message: npt.ArrayLike) -> list[bytes]:
         values = np.atleast_1d(numbers(op, message))
@@ -540,11 +571,8 @@ def _listed(op: str, ciphertexts: Any) -> list[Ciphertext]:
     return listed
 
 
-def _added(blocks: list[Block]) -> Block:
-    total = blocks[0]
-    for block in blocks[1:]:
-        total = total.add(block)
-    return total
+def _added(xs: Sequence[N]) -> N:
+    return functools.reduce(lambda total, x: total.add(x), xs)
 
 
 def _integer(op: str, factor: Any) -> int:
@@ -556,17 +584,6 @@ def _integer(op: str, factor: Any) -> int:
     return found
 
 
-def _times(block: Block, factor: int) -> Block:
-    """A whole multiple, by doubling: no level, and no error but that of the block."""
-    if factor == 0:
-        return block.subtract(block)
-    made, power, rest = None, block, abs(factor)
-    while True:
-        if rest & 1:
-            made = power if made is None else made.add(power)
-        rest >>= 1
-        if not rest:
-            break
-        power = power.add(power)
-    assert made is not None  # The highest bit is 1.
-    return made.negate() if factor < 0 else made
+def _multiple(block: Block, factor: int) -> Block:
+    """A whole multiple by sums: no level, and no error but that of the block."""
+    return block.multiple(factor) if factor else block.subtract(block)

@@ -9,11 +9,21 @@ import numpy as np
 import numpy.typing as npt
 from numpy import polynomial as series
 
-from becalm import _values
+from becalm import _native, _values
 from becalm._ckks_arithmetic import Matrix
 from becalm._ckks_sets import turn
 from becalm._ckks_vector import at_level, numbers
-from becalm._desilo import Ciphertext, Key, PlainMatrix, Plaintext, cipher, key_for, kind_of
+from becalm._desilo import (
+    Ciphertext,
+    Key,
+    PlainMatrix,
+    Plaintext,
+    cipher,
+    computed,
+    instructed,
+    key_for,
+    kind_of,
+)
 from becalm._desilo_arithmetic import Arithmetic
 from becalm.errors import BadInput, WrongKey
 
@@ -223,8 +233,7 @@ class Matrices(Arithmetic):
         encoded = matrix if isinstance(matrix, PlainMatrix) else self.encode_to_plain_matrix(matrix)
         at = min(x.level, encoded.level)
         map_ = encoded._matrix._encoded(self._context, at)
-        blocks = [key._native.linear(b.level_down(at), map_) for b in x._blocks]
-        return Ciphertext(blocks)
+        return Ciphertext([key._native.linear(b, map_) for b in x._blocks])
 
     def evaluate_polynomial(
         self, ciphertext: Ciphertext, coefficients: Sequence[float], relinearization_key: Key
@@ -286,7 +295,8 @@ class Matrices(Arithmetic):
         op, x = "evaluate_chebyshev_polynomial", cipher("evaluate_polynomial", ciphertext)
         keys = key_for(op, relinearization_key, "relinearization")._native
         real = _coefficients(op, coefficients).tolist()
-        return Ciphertext([keys.polynomial(b, real) for b in x._blocks])
+        lanes = [[b] for b in x._blocks]
+        return instructed(op, keys, lanes, lambda calls, b: calls.polynomial(b, real))
 
     def make_power_basis(
         self, ciphertext: Ciphertext, max_power: int, relinearization_key: Key
@@ -349,16 +359,26 @@ class Matrices(Arithmetic):
     def _basis(
         self, op: str, x: Ciphertext, most: int, key: Key, chebyshev: bool
     ) -> list[Ciphertext]:
-        made = [cipher(op, x)]
-        for k in range(2, _values.at_least_one(op, "max_power", most) + 1):
-            a, b = made[(k + 1) // 2 - 1], made[k // 2 - 1]
-            product = self.multiply(a, b, key)
-            if chebyshev:
-                # T_(m+n) = 2·T_m·T_n − T_(m−n), m − n being 0 or 1.
-                twice = self.add(product, product)
-                product = self.subtract(twice, made[0] if k % 2 else 1)
-            made.append(product)
-        return made
+        first, count = cipher(op, x), _values.at_least_one(op, "max_power", most)
+        keys = key_for(op, key, "relinearization")._native
+        minus_one = np.array(-1, dtype="<c16").tobytes()
+
+        def record(
+            program: _native.CkksProgram, register: _native.CkksRegister
+        ) -> list[_native.CkksRegister]:
+            made = [register]
+            for k in range(2, count + 1):
+                product = program.multiply(made[(k + 1) // 2 - 1], made[k // 2 - 1])
+                if chebyshev:
+                    # T_(m+n) = 2·T_m·T_n − T_(m−n), m − n being 0 or 1.
+                    twice = product.add(product)
+                    product = twice.subtract(register) if k % 2 else twice.add_plain(minus_one)
+                made.append(product)
+            return made[1:]
+
+        if count == 1:
+            return [first]
+        return [first, *computed(op, keys, [[b] for b in first._blocks], record)]
 
 
 def _coefficients(op: str, coefficients: Any) -> npt.NDArray[np.float64]:

@@ -31,10 +31,10 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _native, _public, _values, ckks
+from becalm._ckks_prepared import Prepared
 from becalm._ckks_sets import SIZES, staged, turn
 from becalm._ckks_vector import at_level, numbers
 from becalm._desilo import (
-    OTHERWISE,
     Ciphertext,
     Key,
     PlainMatrix,
@@ -46,6 +46,9 @@ from becalm._desilo import (
     key_for,
     kind_of,
     missing,
+    otherwise,
+    paired,
+    union,
 )
 from becalm._desilo_key_files import KeyFiles
 from becalm._desilo_matrices import Matrices
@@ -137,11 +140,13 @@ class Engine(Matrices, KeyFiles):
         self._full = self._slots == most
         threads = 1 if mode == "cpu" else _values.count("engine", "thread_count", thread_count)
         self._chain = _native.CkksChain(name)
-        self._chain.require_tables(_native.free_memory(), OTHERWISE)
+        self._otherwise = otherwise(name)
+        self._chain.require_tables(_native.free_memory(), self._otherwise)
         machine = "cuda" if mode == "gpu" else "cpu"
         self._context = _native.CkksMachine(name, self._TOY, threads, bool(compact), machine)
         self._stage_count: int = known.stage_count
-        self._prepared: tuple[tuple[object, ...], _native.CkksPrepared] | None = None
+        #: The keys of the last bootstrap, and what was prepared for them.
+        self._prepared: tuple[list[_native.CkksKeys], Prepared] | None = None
         self._read_bases: dict[str, _native.CkksKeys] = {}
 
     @property
@@ -243,7 +248,7 @@ class Engine(Matrices, KeyFiles):
         try:
             made = self._made(secret, plan.needs())
         except OutOfMemory as e:
-            remedy = plan.of_engine(_native.free_memory(), OTHERWISE)
+            remedy = plan.of_engine(_native.free_memory(), self._otherwise)
             raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None
         return Key(made, purpose, stages, size)
 
@@ -254,7 +259,8 @@ class Engine(Matrices, KeyFiles):
             raise self._packed(e, needs) from None
 
     def _packed(self, error: OutOfMemory, needs: _native.CkksNeeds) -> OutOfMemory:
-        remedy = self._chain.packed(needs, self._form, _native.free_memory(), OTHERWISE)
+        form, last = self._form, self._otherwise
+        remedy = self._chain.packed(needs, form, _native.free_memory(), last)
         return OutOfMemory(error.op, error.wanted, error.got, remedy)
 
     def _made(self, secret: SecretKey, needs: _native.CkksNeeds) -> _native.CkksKeys:
@@ -442,10 +448,7 @@ class Engine(Matrices, KeyFiles):
         if not (a._real and b._real):
             remedy = "bootstrap complex ciphertexts one by one"
             raise BadInput(op, "two ciphertexts known to be real", "others", remedy)
-        if len(a._blocks) != len(b._blocks):
-            got = f"{len(a._blocks)} and {len(b._blocks)} blocks"
-            raise BadInput(op, "messages of one length", got, "fill the shorter with zeros")
-        lanes = [[x, y] for x, y in zip(a._blocks, b._blocks, strict=True)]
+        lanes = [[x, y] for x, y in paired(op, a, b)]
         made = self._bootstrapped(op, kind, purpose, "merged", keys, named, stage_count, lanes)
         first, second = zip(*made, strict=True)
         return Ciphertext(list(first)), Ciphertext(list(second))
@@ -482,24 +485,23 @@ class Engine(Matrices, KeyFiles):
             raise BadInput(op, wanted, got, "pass the one or the two")
         try:
             ready = self._prepare(kind, stages, size, values, [*own, *held.values()])
-            return [ready.run([lane])[0] for lane in lanes]
+            return ready.run(lanes)
         except OutOfMemory as e:
-            remedy = self._plan(kind, stages, size).of_stages(_native.free_memory(), OTHERWISE)
+            plan = self._plan(kind, stages, size)
+            remedy = plan.of_stages(_native.free_memory(), self._otherwise)
             raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None
 
     def _prepare(
         self, kind: str, stages: int | None, size: str, values: str, keys: list[Key]
     ) -> _native.CkksPrepared:
-        """The last bootstrap, prepared for keys, if it fits, or a new one."""
-        which = (kind, stages, size, values, *(k._native for k in keys))
-        if self._prepared is None or self._prepared[0] != which:
-            self._prepared = None
-            united = keys[0]._native
-            for key in keys[1:]:
-                united = united.union(key._native)
-            program = self._plan(kind, stages, size).record(kind, None, values)
-            self._prepared = (which, _native.CkksPrepared(united, program))
-        return self._prepared[1]
+        """A bootstrap prepared for keys; those of the same keys share their matrices."""
+        native, last = [key._native for key in keys], self._prepared
+        if last is None or last[0] != native:
+            self._prepared = last = None
+            last = self._prepared = (native, Prepared(union(native), None))
+        plan = self._plan(kind, stages, size)
+        which = (kind, stages, size, values)
+        return last[1].of(which, "", lambda: plan.record(kind, None, values))
 
     def _plan(self, kind: str, stages: int | None, size: str) -> _native.CkksPlan:
         name, form = self._context.name, self._form
