@@ -499,9 +499,10 @@ class Engine(Matrices, KeyFiles):
         if last is None or last[0] != native:
             self._prepared = last = None
             last = self._prepared = (native, Prepared(union(native), None))
-        plan = self._plan(kind, stages, size)
         which = (kind, stages, size, values)
-        return last[1].of(which, "", lambda: plan.record(kind, None, values))
+        return last[1].of(
+            which, "", lambda: self._plan(kind, stages, size).record(kind, None, values)
+        )
 
     def _plan(self, kind: str, stages: int | None, size: str) -> _native.CkksPlan:
         name, form = self._context.name, self._form
