@@ -98,7 +98,7 @@ def test_a_machine_has_one_argument() -> None:
         assert names["device"].default == "auto" and "backend" not in names, call
     for name in ("toy_1_1", "ckks_toy_12"):
         with pytest.raises(TypeError, match="unexpected keyword argument 'backend'"):
-            becalm.keygen(name, device="cpu", **TOY)
+            becalm.keygen(name, backend="cpu", **TOY)
 
 
 def test_ckks_takes_the_machines_that_run_it(tmp_path) -> None:

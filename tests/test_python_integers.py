@@ -1,5 +1,6 @@
 """Encrypted integers in Python: operators against numpy's, shapes, types and refusals."""
 
+import copy
 import operator as op
 import os
 import pickle
@@ -214,6 +215,7 @@ def test_arrays_are_indexed_and_joined_as_in_numpy(words, toy):
 def test_integers_travel(words, tmp_path, stranger):
     secret, a, _, x, _ = words
     path = tmp_path / "x.becalm"
+    assert copy.copy(x) is copy.deepcopy(x) is x
     fresh = becalm.int_(9).encrypt(secret, [[-256, 255], [0, -1]])
     sizes = []
     for seeded in (False, True):
@@ -411,7 +413,12 @@ def test_calls_without_memory_are_refused_and_no_abort(tmp_path):
     ran = subprocess.run(command, capture_output=True, text=True, env=few)
     said = dict(line.split(maxsplit=1) for line in ran.stdout.splitlines())
     assert ran.returncode == 0, (ran.returncode, said, ran.stderr[-2000:])
-    assert {name for name, what in said.items() if what == "done"} == {"save", "seeded", "decrypt"}
+    assert {name for name, what in said.items() if what == "done"} == {
+        "save",
+        "seeded",
+        "decrypt",
+        "copy",
+    }
     assert set(said.values()) == {"done", "refused"} and len(said) == 23, said
 
 

@@ -68,6 +68,7 @@ def test_every_function_along_an_axis_is_numpys(toy, drawn):
     assert same(toy, np.diff(x, axis=last), np.diff(a, axis=last))
     ends = {"prepend": a.dtype.type(1), "append": np.take(a, [0], axis=last)}
     assert same(toy, np.diff(x, axis=last, **ends), np.diff(a, axis=last, **ends))
+    assert same(toy, np.diff(x, 0, last, prepend=1), np.diff(a, 0, last, prepend=a.dtype.type(1)))
     for keepdims in (False, True):
         more = {"axis": axis, "keepdims": keepdims}
         assert same(toy, np.argmin(x, **more), np.argmin(a, **more))
@@ -80,6 +81,14 @@ def test_every_function_along_an_axis_is_numpys(toy, drawn):
         assert same(toy, np.prod(x, axis), np.prod(a, axis, dtype=a.dtype))
         assert same(toy, np.cumprod(x, axis), np.cumprod(a, axis, dtype=a.dtype))
         assert same(toy, np.sign(x), np.sign(a))
+
+
+def test_differences_of_nothing(toy):
+    x = toy.secret.encrypt(np.zeros(0, dtype=np.uint8)).on(toy.server)
+    assert np.diff(x, prepend=3).shape == np.diff([], prepend=3).shape == (0,)
+    assert np.diff(x, prepend=3, append=5).decrypt(toy.secret).tolist() == [2]
+    with pytest.raises(becalm.BadInput, match="axis"):
+        np.diff(x, axis=1, prepend=3)
 
 
 def test_tuples_of_axes(toy, arrays):

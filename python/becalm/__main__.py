@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 
@@ -10,6 +11,10 @@ from becalm import _native
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command; its exit status."""
+    # A file that takes the place of a closed standard stream would get what is printed.
+    while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(opened)
     # The command runs outside the interpreter, which would only notice Ctrl-C when it is over.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return _native.main(["becalm", *(sys.argv[1:] if arguments is None else arguments)])

@@ -119,8 +119,9 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
 
         They follow from the computation, and grow with every factor and term. `decrypt_to_share`
         does not rely on them if the ciphertext was read from a file or bytes, comes from a
-        bootstrap or a polynomial, if `within` stated a smaller bound, or if a value above its bound
-        was encrypted, nor for anything made of such a ciphertext.
+        bootstrap or a polynomial, if keys from a file encrypted or computed it, if `within`
+        stated a smaller bound, or if a value above its bound was encrypted, nor for anything made
+        of such a ciphertext.
         """
         return Account(*self._native.account)
 

@@ -365,12 +365,16 @@ def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
     if not isinstance(a, Operators):
         remedy = "encrypt it too, and put it on the server"
         raise Unsupported("numpy", "an encrypted array", "encrypted ends alone", remedy)
-    parts = [prepend, a, append]
+    whole: Any = a
+    if not n or not -whole.ndim <= axis < whole.ndim:
+        return whole.diff(n, axis)
+    parts = [prepend, whole, append]
     for i in (0, 2):
         if parts[i] is not None and not np.ndim(parts[i]):
-            end = a._moved("diff", lambda places: np.take(places, [0], axis=axis))  # type: ignore[attr-defined]
-            filled = parts[i] if isinstance(parts[i], Operators) else end._of_value(parts[i])
-            parts[i] = np.broadcast_to(filled, end.shape)
+            shape = list(whole.shape)
+            shape[axis] = 1
+            filled = parts[i] if isinstance(parts[i], Operators) else whole._of_value(parts[i], ())
+            parts[i] = np.broadcast_to(filled, shape)
     ends = [p for p in parts if p is not None]
     joined: Any = np.concatenate(ends, axis=axis) if len(ends) > 1 else a
     return joined.diff(n, axis)

@@ -115,7 +115,7 @@ def shown(
         remedy = "pass True, False or a function of the steps done and all steps"
         raise BadInput(label, "a choice of progress", type(progress).__name__, remedy)
     notebook = in_notebook()
-    if progress is False or (
+    if (progress is not None and not progress) or (
         progress is None and not notebook and not (sys.stderr and sys.stderr.isatty())
     ):
         yield None

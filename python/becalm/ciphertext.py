@@ -331,6 +331,13 @@ class Ciphertext(ByTable, _html.Shown):
             f"{self.message}{kind}, {self.params.name}, key {self.key_id}, noise {self._noise()}>"
         )
 
+    def __copy__(self) -> Ciphertext:
+        """Itself, for nothing changes it: a copy knows its server."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Ciphertext:
+        return self
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Travels as the bytes of its file, which are checked as a file is."""
         return _restored, (self.to_bytes(), self._shape, self.params.kind != "standard")

@@ -362,6 +362,13 @@ class Integers(_integer_words.Words, _html.Shown):
         data, most = _values.data("from_bytes", file), _values.limit("from_bytes", limit)
         return loaded(_native.integers_from_bytes(data, bool(allow_insecure), most))
 
+    def __copy__(self) -> Integers:
+        """Itself, for nothing changes it: a copy knows its server."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Integers:
+        return self
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Travels as the bytes of its file, which are checked as a file is."""
         return _restored, (self.to_bytes(), self._shape, self.params.kind != "standard")

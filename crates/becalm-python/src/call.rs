@@ -3,7 +3,6 @@
 use becalm::math::threads::working;
 use becalm::{Missing, MissingPurpose, Progress, UNWATCHED};
 use pyo3::prelude::*;
-use pyo3::types::PyBool;
 use std::any::Any;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -150,7 +149,8 @@ impl Watch {
             return Ok(());
         };
         let answer = progress.call1(py, (self.done.load(Ordering::Relaxed), total))?;
-        if answer.bind(py).is(PyBool::new(py, false)) {
+        // False of numpy, too.
+        if answer.bind(py).extract::<bool>().is_ok_and(|goes_on| !goes_on) {
             self.stop.store(true, Ordering::Relaxed);
         }
         Ok(())

@@ -150,7 +150,8 @@ impl CkksCiphertext {
     #[getter]
     fn account(&self) -> (f64, f64, f64, bool) {
         let Account { values, error, worst, standing, .. } = on_kept!(self, account);
-        (values, error, worst, standing == Standing::Bounded)
+        let room = self.0.on.context.largest_at(self.level(), self.scale());
+        (values, error, worst, standing == Standing::Bounded && values + worst <= room)
     }
 
     /// Whether the owner of the key computed the account, if with values that may be larger.
@@ -207,8 +208,8 @@ impl CkksCiphertext {
 
     /// The largest absolute value of a slot that its level has room for.
     #[getter]
-    fn largest(&self, py: Python<'_>) -> PyResult<f64> {
-        brief(py, &self.0.on, |c| Ok(c.largest(&*self.0.open()?)))
+    fn largest(&self) -> f64 {
+        self.0.on.context.largest_at(self.level(), self.scale())
     }
 
     /// The same ciphertext, computed with by the threads of another context of its set.

@@ -35,6 +35,7 @@ mod _native {
     use crate::call;
     use becalm::math::simd::Level;
     use pyo3::prelude::*;
+    use std::ffi::OsString;
 
     #[pymodule_export]
     use crate::ciphertext::{Glwe, Lwe};
@@ -105,7 +106,7 @@ mod _native {
 
     /// Runs the `becalm` command; its exit status. The first argument is the name of the command.
     #[pyfunction]
-    fn main(py: Python<'_>, argv: Vec<String>) -> PyResult<u8> {
+    fn main(py: Python<'_>, argv: Vec<OsString>) -> PyResult<u8> {
         call::guarded(|| Ok(py.detach(|| becalm_cli::main_with(argv))))
     }
 

@@ -256,6 +256,40 @@ fn clear_operands_cost_as_little_as_tables() {
     assert_eq!(refreshed.program().cost().bootstraps, 4);
 }
 
+/// Powers of two shift, and a rest keeps no more digits than a clear divisor.
+#[test]
+fn clear_factors_and_divisors_cost_what_they_need() {
+    let (u16, u64) = (Type::Uint(16), Type::Uint(64));
+    for places in [0, 1, 2, 9, 62, 63] {
+        let (value, odd) = (1 << places, places % 2);
+        let bootstraps = [
+            with_clear("div", u64, value, |x| x >> places)[0].0,
+            with_clear("rem", u64, value, |x| x & (value - 1))[0].0,
+            with_clear("mul", u64, value, |x| x << places)[0].0,
+        ];
+        assert!(bootstraps.iter().all(|b| *b <= 32 * odd), "{places}: {bootstraps:?}");
+    }
+    for (value, most) in [(3, 50), (10, 110), (100, 150), (60_000, 170)] {
+        let [div, deep] = with_clear("div", u16, value, |x| x / value);
+        let [rem, _] = with_clear("rem", u16, value, |x| x % value);
+        assert!(div.0.max(rem.0) <= most && deep.0 <= 3 * most, "{value}: {div:?} {rem:?}");
+    }
+    assert!(with_clear("div", u64, 10, |x| x / 10)[0].0 <= 450);
+    // Signed ones are divided towards zero.
+    let ty = Type::Int(12);
+    for value in [1i128, 2, 8, 1024, -1, -4, -2048, 3, 10, -7] {
+        let mut circuit = Circuit::new(params(), Aim::Work).unwrap();
+        let words = [circuit.input(ty).unwrap(), Word::clear(ty, clear(ty, value)).unwrap()];
+        let (q, r) = circuit.div_rem(&words[0], &words[1]).unwrap();
+        let recorded = circuit.finish(&[&words[0]], &[&q, &r]).unwrap();
+        for x in (-2048..2048).step_by(37).chain([-2047, -1, 0, 1, 2047]) {
+            let got = recorded.run_unencrypted(&[clear(ty, x)]).unwrap();
+            let wanted = [wrap(ty, x / value), x % value];
+            assert_eq!([0, 1].map(|i| number(ty, got[i])), wanted, "{x} by {value}");
+        }
+    }
+}
+
 #[test]
 fn powers_and_matrices_with_clear_operands() {
     let ty = Type::Uint(16);

@@ -19,10 +19,10 @@ pub(crate) const PRODUCT_TAIL: f64 = 52.0;
 pub enum Standing {
     /// A file, a bootstrap or a lookup states it.
     Claimed,
-    /// It was computed here, but with keys from a file, which cannot prove who made them.
-    Foreign,
     /// The level may have no room for its values, which may have wrapped.
     Wrapped,
+    /// It was computed here, but with keys from a file, which cannot prove who made them.
+    Foreign,
     /// It was computed here, from encryption on, but a polynomial is bounded for values in its domain alone.
     Polynomial,
     /// It was computed here, but with a smaller bound on values that whoever computes stated.

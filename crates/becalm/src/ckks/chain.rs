@@ -238,7 +238,12 @@ impl Chain {
     /// half of q; the rest is room for the error. Larger values wrap modulo q, and nothing tells: level and scale are public,
     /// values are not. At level 0 of the standard sets it is 2^6, above 2^40 and more.
     pub fn largest(&self, x: &Rlwe) -> f64 {
-        self.room(x.level.min(self.params().top_level())) / x.scale
+        self.largest_at(x.level, x.scale)
+    }
+
+    /// [`Chain::largest`] of ciphertexts of a level and a scale.
+    pub fn largest_at(&self, level: usize, scale: f64) -> f64 {
+        self.room(level.min(self.params().top_level())) / scale
     }
 
     /// Refuses a polynomial for whose scale, or for whose `largest` coefficient at it, the level below has no room.

@@ -425,7 +425,7 @@ impl Circuit<'_> {
 
     /// A dot product of the leading words with each of the clear rows behind them.
     fn dots(&mut self, words: &[Word]) -> Result<Vec<Word>> {
-        let clear = |w: &Word| w.digits.iter().all(|d| d.constant().is_some());
+        let clear = |w: &Word| w.constants().is_some();
         let inner = words.iter().position(clear).filter(|n| *n > 0);
         let wanted = "encrypted words, then clear rows of that length";
         let inner = inner.ok_or_else(|| others("matmul", wanted, words))?;

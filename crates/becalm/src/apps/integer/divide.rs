@@ -2,7 +2,8 @@
 //!
 //! Each digit of the quotient takes two steps, R ← R − 2D if R ≥ 2D, then R ← R − D if R ≥ D: a ripple of digits and
 //! borrow, and a choice T + (1 − c)(R − T), both one bootstrap for each digit of R, which grows by one digit a place: about
-//! 2n² bootstraps in all. Nothing is shifted but the window. Division by zero leaves a quotient of ones and a as remainder.
+//! 2n² bootstraps in all. Nothing is shifted but the window. R keeps no more digits than a divisor that is known, which leaves about
+//! 4n bootstraps for each of these. A power of two shifts. Division by zero leaves a quotient of ones and a as remainder.
 
 use super::{Type, Word};
 use crate::Result;
@@ -47,6 +48,12 @@ impl Circuit<'_> {
 
     fn div_rem_unsigned(&mut self, a: &Word, b: &Word) -> Result<(Word, Word)> {
         let n = a.digits.len();
+        if let Some(places) = b.power_of_two() {
+            let rest = self.rewire(a, a.ty, |at| (at < places).then_some(at))?;
+            return Ok((self.shift(super::Shift::Right, a, places)?, rest));
+        }
+        // The rest is below the divisor.
+        let most = b.constants().and_then(|digits| digits.iter().rposition(|d| *d != 0));
         // Two bits wider, also where no type is.
         let bits = u64::from(b.ty.bits());
         let wide = Type::Uint(2 * n as u32 + 2);
@@ -67,7 +74,9 @@ impl Circuit<'_> {
                 bits.push(self.reduce(&mut rest, &divisor.digits, &above[len], weight)?);
             }
             quotient[j] = self.map(&Sum::of(&bits), |v| v)?;
+            rest.truncate(most.map_or(n, |top| top + 1));
         }
+        rest.resize(n, Sum::clear(0));
         let (q, r) = (Word { ty: a.ty, digits: quotient }, Word { ty: a.ty, digits: rest });
         Ok((q, self.fresh(&r)?))
     }

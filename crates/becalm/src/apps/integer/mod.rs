@@ -166,6 +166,19 @@ impl Word {
         self.digits.get(i).cloned().unwrap_or(Sum::clear(0))
     }
 
+    /// The digits of a clear word.
+    pub(super) fn constants(&self) -> Option<Vec<i64>> {
+        self.digits.iter().map(Sum::constant).collect()
+    }
+
+    /// The exponent of a clear power of two.
+    pub(super) fn power_of_two(&self) -> Option<u64> {
+        let digits = self.constants()?;
+        let at = digits.iter().position(|d| *d != 0)?;
+        let alone = digits[at].count_ones() == 1 && digits[at + 1..].iter().all(|d| *d == 0);
+        alone.then(|| 2 * at as u64 + u64::from(digits[at].trailing_zeros()))
+    }
+
     /// Refuses operands of different types.
     pub(super) fn require_like(&self, other: &Word, op: &'static str) -> Result<()> {
         if self.ty == other.ty {

@@ -63,16 +63,18 @@ impl Circuit<'_> {
     /// As [`Circuit::add`].
     pub fn mul(&mut self, a: &Word, b: &Word) -> Result<Word> {
         a.require_like(b, "mul")?;
-        let clear = |w: &Word| w.digits.iter().all(|d| d.constant().is_some());
-        match (clear(a), clear(b)) {
-            (true, _) => self.mul_clear(b, a),
-            (_, true) => self.mul_clear(a, b),
+        match (a.constants(), b.constants()) {
+            (Some(_), _) => self.mul_clear(b, a),
+            (_, Some(_)) => self.mul_clear(a, b),
             _ => self.mul_odd(a, b),
         }
     }
 
     /// By a word whose digits are constants: a·2 and a·3 of each digit, shared by all places.
     fn mul_clear(&mut self, a: &Word, b: &Word) -> Result<Word> {
+        if let Some(places) = b.power_of_two() {
+            return self.shift(super::Shift::Left, a, places);
+        }
         let n = a.digits.len();
         let mut columns = vec![vec![]; n + 1];
         for (j, factor) in b.digits.iter().enumerate() {

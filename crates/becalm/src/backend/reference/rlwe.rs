@@ -50,7 +50,7 @@ struct Terms {
 
 /// CKKS as it is defined, for small rings: a product takes N² steps.
 pub(super) struct RlweSession {
-    /// Its tables only unpack keys; its ring allocates ciphertexts.
+    /// Its tables unpack keys and encode values; its ring allocates ciphertexts.
     context: Context,
     on: CkksSetup,
     known: Mutex<BTreeMap<(Purpose, usize), Arc<Key>>>,
