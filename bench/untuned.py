@@ -269,8 +269,9 @@ TABLES: dict[str, tuple[int, int, Callable[[int], int]]] = {
     "S-box, 4 bits": (4, 4, S_BOX.__getitem__),
 }
 
-#: Outputs are tables of four inputs, which ABC takes as they are. tfhe_2_2 has no room for the
-#: noise of four inputs that are told apart (1 + 4 + 16 + 64 = 85 of 25): one must be refreshed.
+#: Outputs are tables of four inputs, which ABC counts as they are. tfhe_2_2 has no room for the
+#: noise of four inputs that are told apart (1 + 4 + 16 + 64 = 85 of 25, with which a bootstrap
+#: fails with 2^-123.5 instead of 2^-129.6). So one input is refreshed, by one bootstrap for all.
 REFRESHED = ("seven segments", "S-box, 4 bits")
 
 

@@ -124,7 +124,7 @@ def integers(w):
     assert (name, len(digits), shape) == ("uint8", len(x._digits), [2, 1])
     name, operands = _native.integer_operations()[0]
     forms = _native.IntegerForms(secret.params, name, [("uint8", None)] * operands)
-    assert forms.program(None)
+    assert forms.program(None, False)
 
 
 @kind

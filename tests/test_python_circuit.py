@@ -398,6 +398,9 @@ def test_counters_are_recognised(monkeypatch):
     increment = becalm.circuit.trace(lambda x: (x + 1)[:64], 64)
     both = becalm.circuit.trace(lambda x, y: (x + y)[:64], 64, 64)
     assert _cost(increment, "bootstraps")[0] <= _cost(both, "bootstraps")[0]
+    for more in (lambda x, y, _: x + y + 1, lambda x, y, c: x + y + c, lambda x, y, c: x - y - c):
+        circuit = becalm.circuit.trace(lambda x, y, c, f=more: f(x, y, c)[:32], 32, 32, 1)
+        assert _cost(circuit, "bootstraps")[0] <= 33
     ones = becalm.circuit.trace(lambda x: sum((x[i] for i in range(1, 32)), x[0]), 32)
     assert _cost(ones, "bootstraps")[0] <= 16 and ones(0xF0F1) == 9
 
@@ -409,11 +412,19 @@ def _cut(x):
     return total
 
 
+def _choices(x):
+    total = x[0]
+    for i in range(1, len(x)):
+        total = becalm.circuit.select(x[i], total + 1, total)
+    return total
+
+
 @pytest.mark.parametrize(
     ("count", "most"),
     [
         (sum, 8),
         (_cut, 8),
+        (_choices, 8),
         (becalm.circuit.Bits.count_ones, 8),
         (lambda x: x[:16].count_ones() + sum(x[16:]), 8),
         (lambda x: sum(x) > 15, 8),
@@ -424,9 +435,9 @@ def _cut(x):
 )
 def test_counts_cost_the_same_in_every_form(count, most, monkeypatch):
     monkeypatch.setenv("BECALM_ABC", "")
-    # A count of booleans, `boolean.sum`, takes 12.
     circuit = becalm.circuit.trace(count, 31)
     assert _cost(circuit, "bootstraps")[0] <= most
+    assert becalm.boolean.cost("sum", count=31).bootstraps <= most
 
 
 def test_sums_are_as_wide_as_they_must_be(rng):

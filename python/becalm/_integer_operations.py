@@ -290,10 +290,15 @@ def forms(
 
 
 def record(
-    params: Params, operation: str, deep: bool, operands: tuple[tuple[str, bytes | None], ...]
+    params: Params,
+    operation: str,
+    deep: bool,
+    operands: tuple[tuple[str, bytes | None], ...],
+    independent: bool = False,
 ) -> tuple[_native.Program, list[str]]:
-    """The program of an operation, and the types of its results."""
-    return forms(params, operation, operands).program(deep)
+    """The program of an operation on any arguments, or on independent ones, and the types of its
+    results."""
+    return forms(params, operation, operands).program(deep, independent)
 
 
 def type_of(op: str, value: Any, name: str = "") -> IntegerType:

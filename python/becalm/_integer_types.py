@@ -130,6 +130,9 @@ class IntegerType(_html.Shown):
     ) -> Cost:
         """The cost of an operation (`"add"`, `"mul"`, ...) on integers of this type, for each lane.
 
+        It is that of independent elements, straight from encryption or other operations. Sums and
+        conditions of more than five booleans cost more where these are negations (`~x`) or copies.
+
         Parameters
         ----------
         operation
@@ -180,9 +183,8 @@ class IntegerType(_html.Shown):
         set_ = _values.set_of("cost", params)
 
         def one(name: str, operands: _integer_operations.Operands) -> Cost:
-            return Cost(
-                **_integer_operations.record(set_, name, bool(deep), tuple(operands))[0].cost()
-            )
+            native, _ = _integer_operations.record(set_, name, bool(deep), tuple(operands), True)
+            return Cost(**native.cost())
 
         return _integer_operations.cost_by(self, operation, given, one)
 

@@ -339,7 +339,12 @@ class IntegerForms:
         cls, params: Params, operation: str, operands: Sequence[tuple[str, bytes | None]]
     ) -> IntegerForms: ...
     def program(
-        self, deep: bool | None, evaluator: Evaluator | None = None, lanes: int = 1
+        self,
+        deep: bool | None,
+        independent: bool,
+        evaluator: Evaluator | None = None,
+        lanes: int = 1,
+        inputs: Sequence[Lwe] | None = None,
     ) -> tuple[Program, list[str]]: ...
 
 @final

@@ -494,7 +494,9 @@ class Integers(_integer_words.Words, _html.Shown):
                 ty = clear or _integer_operations.clear_type(operation, i, values[0].type, 64)
                 kinds.append((ty.name, _integer_operations.word(operation, ty, x)))
         forms = _integer_operations.forms(server.params, operation, tuple(kinds))
-        program, types = forms.program(deep, server._opened(), int(np.prod(shape)))
+        inputs = [x._broadcast(shape) for x in inputs]
+        lanes, given = int(np.prod(shape)), [x._lwe for x in inputs]
+        program, types = forms.program(deep, True, server._opened(), lanes, given)
         made = server._results(operation, TfheProgram(program), list(inputs), None)
         digits = [c._lwe for c in made]
         results = []

@@ -4,9 +4,9 @@
 use crate::report::{self, facts, keygen, peak_memory, table};
 use crate::signals::unless_stopped;
 use anyhow::{Result, bail};
-use becalm::apps::Aim;
 use becalm::apps::aes::{Aes, clear_bytes, ctr_blocks, decrypt_bytes, encrypt_bytes};
 use becalm::apps::integer::{Clear, Forms, Integers, Operation, Recorded, Type};
+use becalm::apps::{Aim, Arguments};
 use becalm::backend::{Backend, Cpu, Evaluator};
 use becalm::cipher::{Ciphertext, Lwe, SecretKey};
 use becalm::params::TfheParams;
@@ -118,7 +118,9 @@ impl Job {
     /// The program for a machine of this pace.
     fn program(&self, pace: &Pace) -> Result<&Arc<Program>> {
         Ok(match &self.what {
-            What::Integers(forms, _) => forms.quickest(pace, 1, &unless_stopped)?.program(),
+            What::Integers(forms, _) => {
+                forms.quickest(pace, 1, Arguments::Any, &unless_stopped)?.program()
+            }
             What::Ecb(aes) | What::Ctr(aes) => aes.program(),
         })
     }
@@ -139,9 +141,9 @@ fn operations(params: &TfheParams) -> Result<Vec<Job>> {
     let record = |(name, wanted)| {
         let types = if name == "select" { vec![Type::Bool, ty, ty] } else { vec![ty; 2] };
         let (operation, params) = (Operation::named(name)?, params.clone());
-        let forms = Forms::new(move |aim, _| operation.circuit(params.clone(), aim, &types));
+        let forms = Forms::new(params, move |circuit| operation.on(circuit, &types));
         // Refused here if at all.
-        forms.of(Aim::Work, &unless_stopped)?;
+        forms.of(Aim::Work, Arguments::Any, &unless_stopped)?;
         Ok(Job { name, what: What::Integers(forms, wanted) })
     };
     wanted.into_iter().map(record).collect()
@@ -188,9 +190,11 @@ impl Bench {
     fn run(&self, job: &Job) -> Result<Operated> {
         let pace = self.evaluator.info().pace;
         let (right, seconds) = match &job.what {
-            What::Integers(forms, wanted) => {
-                self.integers(job.name, forms.quickest(&pace, 1, &unless_stopped)?, *wanted)?
-            }
+            What::Integers(forms, wanted) => self.integers(
+                job.name,
+                forms.quickest(&pace, 1, Arguments::Any, &unless_stopped)?,
+                *wanted,
+            )?,
             What::Ecb(aes) => self.ecb(job.name, aes)?,
             What::Ctr(aes) => self.ctr(job.name, aes)?,
         };

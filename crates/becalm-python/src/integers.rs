@@ -2,7 +2,7 @@
 //! clear integer travels as 32 bytes of two's complement, least significant first, encrypted ones as a batch for each digit.
 
 use crate::call::{detached, guarded, raise, supervised};
-use crate::ciphertext::{Lwe, drafted, flat, loaded, parsed, saved};
+use crate::ciphertext::{Lwe, ciphertext, drafted, flat, loaded, parsed, saved};
 use crate::evaluate::Evaluator;
 use crate::keys::{EvaluationKey, SecretKey};
 use crate::params::Params;
@@ -10,15 +10,13 @@ use crate::program::Program;
 use becalm::Progress;
 use becalm::apps::aes::{self, Aes, BLOCK};
 use becalm::apps::integer::{
-    self, Clear, Forms, Integers, ListOperation, Operation, Recorded, Type, Word,
+    self, Clear, Forms, Integers, ListOperation, Operation, Recorded, Type, Word, fitting,
 };
-use becalm::apps::{Aim, Circuit};
+use becalm::apps::{Aim, Arguments, Circuit};
 use becalm::cipher;
-use becalm::params::TfheParams;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
-use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// Clear integers of a type.
@@ -58,43 +56,49 @@ impl IntegerForms {
     #[new]
     fn new(params: &Params, operation: String, operands: Vec<(String, Option<Vec<u8>>)>) -> Self {
         let params = params.0.clone();
-        IntegerForms(Forms::new(move |aim, progress| {
-            record(&params, &operation, (aim, progress), &operands)
-        }))
+        IntegerForms(Forms::new(params, move |circuit| record(circuit, &operation, &operands)))
     }
 
     /// The program and the types of its results: on the shortest path, with the fewest bootstraps, or, where `deep` is `None`, the quickest
-    /// of an evaluator's machine for a number of lanes.
-    #[pyo3(signature = (deep, evaluator=None, lanes=1))]
+    /// of an evaluator's machine for a number of lanes. `inputs` are the arguments that it will have. Without them the program takes
+    /// independent arguments, or any.
+    #[pyo3(signature = (deep, independent, evaluator=None, lanes=1, inputs=None))]
     fn program(
         &self,
         py: Python<'_>,
         deep: Option<bool>,
+        independent: bool,
         evaluator: Option<&Evaluator>,
         lanes: usize,
+        inputs: Option<Vec<Bound<'_, PyAny>>>,
     ) -> PyResult<(Program, Vec<String>)> {
-        let recorded = supervised(py, None, |watch| {
-            let progress = &|done, all| watch.step(done, all);
-            match (deep, evaluator) {
-                (None, Some(evaluator)) => {
-                    self.0.quickest(&evaluator.0.info().pace, lanes, progress)
-                }
-                (Some(true), _) => self.0.of(Aim::Depth, progress),
-                _ => self.0.of(Aim::Work, progress),
+        let form = |arguments, progress| match (deep, evaluator) {
+            (None, Some(evaluator)) => {
+                self.0.quickest(&evaluator.0.info().pace, lanes, arguments, progress)
             }
-        })?;
+            (Some(true), _) => self.0.of(Aim::Depth, arguments, progress),
+            _ => self.0.of(Aim::Work, arguments, progress),
+        };
+        let first = if independent { Arguments::Independent } else { Arguments::Any };
+        let mut recorded =
+            supervised(py, None, |watch| form(first, &|done, all| watch.step(done, all)))?;
+        if let (true, Some(evaluator), false) = (independent, evaluator, recorded.takes_any()) {
+            let inputs = inputs.iter().flatten().map(ciphertext).collect::<PyResult<Vec<_>>>()?;
+            recorded = supervised(py, None, |watch| {
+                let progress = |done, all| watch.step(done, all);
+                fitting(|arguments| form(arguments, &progress), |p| evaluator.0.takes(p, &inputs))
+            })?;
+        }
         let types = recorded.outputs().iter().map(Type::to_string).collect();
         Ok((Program::of(recorded.program().clone()), types))
     }
 }
 
 fn record(
-    params: &Arc<TfheParams>,
+    mut circuit: Circuit,
     operation: &str,
-    (aim, progress): (Aim, Progress),
     operands: &[(String, Option<Vec<u8>>)],
 ) -> becalm::Result<Recorded> {
-    let mut circuit = Circuit::watched(params.clone(), aim, progress)?;
     let (mut words, mut inputs) = (vec![], vec![]);
     for (name, value) in operands {
         let ty: Type = name.parse()?;

@@ -4,6 +4,9 @@
 mod full;
 mod netlists;
 
+use becalm::UNWATCHED;
+use becalm::apps::integer::{Forms, ListOperation, Type, Word};
+use becalm::apps::{Aim, Arguments};
 use becalm::cipher::file::Limits;
 use becalm::params::TfheParams;
 use becalm::program::circuit::{Circuit, Compiled, Goal};
@@ -338,6 +341,49 @@ fn counters_are_recognised() {
             all.iter().enumerate().map(|(i, b)| (*b as u128) << i).sum::<u128>(),
             bits as u128
         );
+    }
+}
+
+/// The sum of booleans of `apps::integer` takes no more bootstraps than the sum of as many bits that is compiled.
+#[test]
+fn sums_of_booleans_cost_no_more_than_circuits() {
+    let params = Arc::new(TfheParams::named("tfhe_2_2").unwrap().clone());
+    for bits in (1..=16).chain([23, 31, 32, 47, 64, 100, 127, 200]) {
+        let sum = ListOperation::named("sum").unwrap();
+        let forms = Forms::new(params.clone(), move |mut circuit| {
+            let words: Result<Vec<Word>, _> =
+                (0..bits).map(|_| circuit.input(Type::Bool)).collect();
+            let words = words?;
+            let sum = sum.record(&mut circuit, &words)?;
+            circuit.finish(&words.iter().collect::<Vec<_>>(), &sum.iter().collect::<Vec<_>>())
+        });
+        let count = |arguments| {
+            let form = forms.of(Aim::Work, arguments, UNWATCHED).unwrap();
+            form.program().cost().bootstraps
+        };
+        let circuit = Circuit::parse(&traced_sum(bits)).unwrap();
+        let compiled = circuit.compile(&params, Goal::Bootstraps).unwrap();
+        let traced = compiled.program.cost().bootstraps;
+        let own = count(Arguments::Independent);
+        assert!(own <= traced, "{bits}: {own} and {traced}");
+        assert!(own <= count(Arguments::Any), "{bits}");
+    }
+}
+
+/// Four functions of four bits take a bootstrap each, and one more for the bit whose weight is too noisy: for any functions.
+#[test]
+fn tables_of_four_inputs_share_one_refreshed_input() {
+    let params = Arc::new(TfheParams::named("tfhe_2_2").unwrap().clone());
+    let cost = |text: &str| {
+        let circuit = Circuit::parse(text).unwrap();
+        let compiled = circuit.compile(&params, Goal::Depth).unwrap();
+        agree("tables", &circuit, &compiled, 64);
+        (compiled.program.cost().bootstraps, compiled.program.cost().depth)
+    };
+    for seed in 1..=6 {
+        let all = words(16, seed);
+        let found = cost(&rows(4, 4, |v| all[v] as usize >> 20 & 15));
+        assert!(found <= (5, 2), "{seed}: {found:?}");
     }
 }
 

@@ -1,8 +1,8 @@
 //! Integers on machines that take many bootstraps in the time of one: carries by parallel prefix, products in rounds, the choice between
 //! forms, and waves that are arranged for the machine.
 
-use becalm::apps::Aim;
 use becalm::apps::integer::{Clear, Forms, Integers, Operation, Recorded, Type};
+use becalm::apps::{Aim, Arguments, Circuit};
 use becalm::backend::{Backend, Cpu, Evaluator, Info, Runs, Session, Tfhe, TfheSetup};
 use becalm::cipher::SecretKey;
 use becalm::params::TfheParams;
@@ -159,17 +159,20 @@ fn sound(program: &Program, waves: &[Wave]) {
 #[test]
 fn the_quickest_form_depends_on_machine_and_lanes() {
     let (add, ty) = (Operation::named("add").unwrap(), Type::Uint(64));
-    let forms = Forms::new(move |aim, _| add.circuit(params("tfhe_2_2"), aim, &[ty, ty]));
-    let depth =
-        |pace: &Pace, lanes| forms.quickest(pace, lanes, UNWATCHED).unwrap().program().depth();
+    let forms = Forms::new(params("tfhe_2_2"), move |circuit| add.on(circuit, &[ty, ty]));
+    let depth = |pace: &Pace, lanes| {
+        forms.quickest(pace, lanes, Arguments::Any, UNWATCHED).unwrap().program().depth()
+    };
     assert_eq!((depth(&Pace::default(), 1), depth(&Pace::default(), 1000)), (32, 32));
     assert_eq!((depth(&pace(), 1), depth(&pace(), 5), depth(&pace(), 1000)), (4, 4, 32));
     // Two machines that share a wave take twice as many lanes.
     assert_eq!((depth(&pace(), 12), depth(&pace().shared(2), 12)), (32, 4));
-    assert_eq!(forms.of(Aim::Depth, UNWATCHED).unwrap().program().depth(), 4);
-    assert_eq!(forms.of(Aim::Work, UNWATCHED).unwrap().program().depth(), 32);
-    let fails = Forms::new(|_, _| Err(becalm::Error::unsupported("test", "it", "nothing", "none")));
-    for failed in [fails.quickest(&pace(), 1, UNWATCHED), fails.of(Aim::Depth, UNWATCHED)] {
+    assert_eq!(forms.of(Aim::Depth, Arguments::Any, UNWATCHED).unwrap().program().depth(), 4);
+    assert_eq!(forms.of(Aim::Work, Arguments::Any, UNWATCHED).unwrap().program().depth(), 32);
+    let refusal = |_: Circuit| Err(becalm::Error::unsupported("test", "it", "nothing", "none"));
+    let fails = Forms::new(params("tfhe_2_2"), refusal);
+    let quickest = fails.quickest(&pace(), 1, Arguments::Any, UNWATCHED);
+    for failed in [quickest, fails.of(Aim::Depth, Arguments::Any, UNWATCHED)] {
         assert_eq!(failed.err().map(|e| e.kind()), Some("unsupported"));
     }
 }
@@ -215,8 +218,8 @@ fn run_on(machine: &dyn Backend, secret: &SecretKey, ty: Type, names: &[&str]) {
         let op = Operation::named(name).unwrap();
         let types = if op.arity == 3 { vec![Type::Bool, ty, ty] } else { vec![ty, ty] };
         let (set, kinds) = (secret.params().clone(), types.clone());
-        let forms = Forms::new(move |aim, _| op.circuit(set.clone(), aim, &kinds));
-        let recorded = forms.quickest(&pace, 1, UNWATCHED).unwrap();
+        let forms = Forms::new(set, move |circuit| op.on(circuit, &kinds));
+        let recorded = forms.quickest(&pace, 1, Arguments::Any, UNWATCHED).unwrap();
         let values = [1, x, y].into_iter().skip(3 - types.len());
         let given: Vec<Integers> = types
             .iter()

@@ -2,13 +2,13 @@
 
 mod full;
 
-use becalm::Error;
-use becalm::apps::integer::{Clear, Integers, OPERATIONS, Operation, Type, Word};
-use becalm::apps::{Aim, Circuit};
+use becalm::apps::integer::{Clear, Forms, Integers, OPERATIONS, Operation, Type, Word, fitting};
+use becalm::apps::{Aim, Arguments, Circuit};
 use becalm::backend::{Cpu, Evaluator};
 use becalm::cipher::file::Trust;
 use becalm::cipher::{Lwe, SecretKey};
 use becalm::params::TfheParams;
+use becalm::{Error, UNWATCHED};
 use full::full;
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -125,6 +125,40 @@ fn a_hundred_random_steps_decrypt_right_at_the_end() {
             assert!(error * error < 64.0 * digit.noise_variance(), "{error}");
         }
     }
+}
+
+/// Sums of independent booleans take fewer bootstraps; negations of one another get the form for any arguments, and are right too.
+#[test]
+fn sums_of_related_booleans_take_another_form() {
+    let (secret, server) = keys();
+    let forms = Forms::new(secret.params().clone(), |mut c| {
+        let x: Vec<Word> = (0..30).map(|_| c.input(Type::Bool)).collect::<Result<_, _>>()?;
+        let sum = c.count(&x)?;
+        c.finish(&x.iter().collect::<Vec<_>>(), &[&sum])
+    });
+    let run = |given: &[Integers]| {
+        let form = |arguments| forms.of(Aim::Work, arguments, UNWATCHED);
+        let given: Vec<&Integers> = given.iter().collect();
+        let arguments = form(Arguments::Any).unwrap().arguments(&given).unwrap();
+        let recorded = fitting(form, |program| server.takes(program, &arguments)).unwrap();
+        let results = server.run(recorded.program(), &arguments).unwrap();
+        let sum = recorded.results(results).unwrap().remove(0);
+        (sum.decrypt(secret).unwrap()[0].low(), recorded.program().cost().bootstraps)
+    };
+    let fresh: Vec<Integers> = (0..30).map(|i| encrypt(Type::Bool, &[i % 3 / 2])).collect();
+    // Copies of what bootstraps give: fresh ones have next to no noise.
+    let mut c = Circuit::new(secret.params().clone(), Aim::Work).unwrap();
+    let x: Vec<Word> = (0..5).map(|_| c.input(Type::Bool).unwrap()).collect();
+    let refreshed: Vec<Word> = x.iter().map(|w| c.refresh(w).unwrap()).collect();
+    let [x, refreshed] = [&x, &refreshed].map(|list| list.iter().collect::<Vec<_>>());
+    let recorded = c.finish(&x, &refreshed).unwrap();
+    let arguments = recorded.arguments(&fresh[..5].iter().collect::<Vec<_>>()).unwrap();
+    let results = server.run(recorded.program(), &arguments).unwrap();
+    let given = recorded.results(results).unwrap();
+    let copies: Vec<Integers> = (0..30).map(|i| given[i % 5].clone()).collect();
+    let ((few, least), (same, more)) = (run(&fresh), run(&copies));
+    assert_eq!((few, same), (10, 6));
+    assert!(least < more, "{least} and {more}");
 }
 
 #[test]

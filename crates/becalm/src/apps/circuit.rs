@@ -24,13 +24,24 @@ pub(super) const ROOM: i64 = 16;
 pub(super) const NORM2: i64 = 25;
 
 /// The figure that a circuit is recorded to minimise. [`Forms`](super::integer::Forms) choose by the machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Aim {
     /// Fewest bootstraps: carries ripple. For few threads, or batches that fill the machine.
     #[default]
     Work,
     /// Shortest path: carries by parallel prefix. For machines with many lanes.
     Depth,
+}
+
+/// The noise of a circuit's arguments, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Arguments {
+    /// Nothing is known: one may be another again, as in `x·x`, so that deviations add.
+    #[default]
+    Any,
+    /// Each has noise of its own, straight from encryption or a bootstrap, so that variances add: three times as many bits enter
+    /// a table. An evaluator refuses related arguments where their sum would be too noisy.
+    Independent,
 }
 
 /// `Σ coefficient·register + half/2`, a value from `low` to `high` in units of 1/32 of the torus. Registers in order, each
@@ -171,8 +182,9 @@ pub struct Circuit<'a> {
     program: Program,
     progress: Progress<'a>,
     aim: Aim,
+    arguments: Arguments,
     origins: HashMap<Reg, Origin>,
-    /// For each source of noise, whether it is an argument, which may be related to others.
+    /// For each source of noise, whether it is an argument that may be related to others.
     sources: Vec<bool>,
     /// Sources by what they come from: the same table of the same form adds the same noise, as the walk follows it.
     tables: HashMap<(Form, u32), Vec<usize>>,
@@ -200,6 +212,7 @@ impl<'a> Circuit<'a> {
             program,
             progress,
             aim,
+            arguments: Arguments::Any,
             origins,
             sources,
             tables: HashMap::new(),
@@ -207,9 +220,16 @@ impl<'a> Circuit<'a> {
         })
     }
 
-    /// An empty circuit of the same set and aim, which stops when this one does.
+    /// An empty circuit of the same set, aim and arguments, which stops when this one does.
     pub(super) fn beside(&self) -> Result<Circuit<'a>> {
-        Circuit::watched(self.program.params().clone(), self.aim, self.progress)
+        let beside = Circuit::watched(self.program.params().clone(), self.aim, self.progress)?;
+        Ok(beside.with(self.arguments))
+    }
+
+    /// The circuit, whose arguments from here on are of this kind.
+    #[must_use]
+    pub fn with(self, arguments: Arguments) -> Self {
+        Circuit { arguments, ..self }
     }
 
     /// The figure that it is recorded to minimise.
@@ -238,7 +258,7 @@ impl<'a> Circuit<'a> {
         let range = (0, high);
         let reg = self.program.input_as(crate::program::RegInfo { ty, encoding, range });
         let value = Sum { terms: vec![(1, reg)], half: 0, low: 0, high };
-        self.sources.push(true);
+        self.sources.push(self.arguments == Arguments::Any);
         // No table takes a bit at half a torus as one of 16 values.
         let seen = if encoding == Circuit::encoding() { high } else { ROOM };
         let known = Origin { source: self.sources.len() - 1, value: value.clone().within(0, seen) };
@@ -261,8 +281,8 @@ impl<'a> Circuit<'a> {
         form
     }
 
-    /// The noise of a sum in variances of a bootstrap: sources add as squares, arguments, which may be related to each
-    /// other (`x·x`, or what comes from a file), as deviations.
+    /// The noise of a sum in variances of a bootstrap: sources add as squares, arguments that may be related to each other
+    /// (`x·x`, or what comes from a file) as deviations.
     pub(super) fn norm2(&self, sum: &Sum) -> i64 {
         self.norm2_of(&sum.terms)
     }

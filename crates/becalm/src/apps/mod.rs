@@ -6,7 +6,7 @@ mod circuit;
 pub mod integer;
 pub mod real;
 
-pub use circuit::{Aim, Circuit};
+pub use circuit::{Aim, Arguments, Circuit};
 
 /// The bits of a byte, the lowest first.
 fn bits(byte: u8) -> [u64; 8] {

@@ -1,26 +1,30 @@
-//! A circuit in all forms, and the choice between them by the pace of a machine.
+//! A circuit in all forms, and the choice between them by the pace of a machine and by the arguments.
 
 use super::Recorded;
-use crate::apps::Aim;
-use crate::program::Pace;
-use crate::{Progress, Result};
+use crate::apps::{Aim, Arguments, Circuit};
+use crate::params::TfheParams;
+use crate::program::{Pace, Program};
+use crate::{Error, Progress, Result};
 use std::collections::HashMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Records a circuit for an aim. Who watches it can stop it.
-type Recorder = dyn Fn(Aim, Progress) -> Result<Recorded> + Send + Sync;
+/// Records in an empty circuit.
+type Recorder = dyn Fn(Circuit) -> Result<Recorded> + Send + Sync;
 
-/// A circuit for each [`Aim`], recorded when it is first wanted.
+/// A circuit for each [`Aim`] and for [`Arguments`] of each kind, recorded when it is first wanted.
 ///
 /// ```
-/// # use becalm::apps::{Aim, integer::{Forms, Operation, Type}};
+/// # use becalm::apps::{Aim, Arguments, integer::{Forms, Operation, Type}};
 /// # use becalm::{UNWATCHED, params::TfheParams, program::Pace};
 /// # use std::sync::Arc;
 /// # fn main() -> becalm::Result<()> {
 /// let params = Arc::new(TfheParams::named("toy_2_2")?.clone());
 /// let (add, ty) = (Operation::named("add")?, Type::Uint(64));
-/// let forms = Forms::new(move |aim, _| add.circuit(params.clone(), aim, &[ty, ty]));
-/// let depth = |pace: &Pace, lanes| Ok::<_, becalm::Error>(forms.quickest(pace, lanes, UNWATCHED)?.program().depth());
+/// let forms = Forms::new(params, move |circuit| add.on(circuit, &[ty, ty]));
+/// let depth = |pace: &Pace, lanes| {
+///     let form = forms.quickest(pace, lanes, Arguments::Any, UNWATCHED)?;
+///     Ok::<_, becalm::Error>(form.program().depth())
+/// };
 /// // A machine that takes each bootstrap by itself, and one that takes 30 in the time of one: `Evaluator::info` says which.
 /// assert_eq!(depth(&Pace::default(), 1)?, 32);
 /// let wide = Pace::new([(1, 1000), (30, 1100)]);
@@ -29,34 +33,35 @@ type Recorder = dyn Fn(Aim, Progress) -> Result<Recorded> + Send + Sync;
 /// # }
 /// ```
 pub struct Forms {
+    params: Arc<TfheParams>,
     record: Box<Recorder>,
-    work: OnceLock<Recorded>,
-    depth: OnceLock<Recorded>,
-    chosen: Mutex<HashMap<(Pace, usize), Aim>>,
+    made: HashMap<(Aim, Arguments), OnceLock<Recorded>>,
+    chosen: Mutex<HashMap<(Pace, usize, Arguments), Aim>>,
 }
 
 impl Forms {
-    /// The forms that `record` makes: the same function for each aim. It passes on who can stop it.
+    /// The forms that `record` makes: the same function in circuits that differ in aim and arguments.
     pub fn new(
-        record: impl Fn(Aim, Progress) -> Result<Recorded> + Send + Sync + 'static,
+        params: Arc<TfheParams>,
+        record: impl Fn(Circuit) -> Result<Recorded> + Send + Sync + 'static,
     ) -> Forms {
-        let (work, depth) = (OnceLock::new(), OnceLock::new());
-        Forms { record: Box::new(record), work, depth, chosen: Mutex::default() }
+        let kinds = [Arguments::Any, Arguments::Independent];
+        let all = kinds.into_iter().flat_map(|a| [(Aim::Work, a), (Aim::Depth, a)]);
+        let made = all.map(|form| (form, OnceLock::new())).collect();
+        Forms { params, record: Box::new(record), made, chosen: Mutex::default() }
     }
 
     /// The form of an aim.
     ///
     /// # Errors
     /// Errors of the recorder, which `progress` can stop.
-    pub fn of(&self, aim: Aim, progress: Progress) -> Result<&Recorded> {
-        let place = match aim {
-            Aim::Work => &self.work,
-            Aim::Depth => &self.depth,
-        };
+    pub fn of(&self, aim: Aim, arguments: Arguments, progress: Progress) -> Result<&Recorded> {
+        let place = &self.made[&(aim, arguments)];
         match place.get() {
             Some(found) => Ok(found),
             None => {
-                let made = (self.record)(aim, progress)?;
+                let circuit = Circuit::watched(self.params.clone(), aim, progress)?;
+                let made = (self.record)(circuit.with(arguments))?;
                 Ok(place.get_or_init(|| made))
             }
         }
@@ -66,22 +71,46 @@ impl Forms {
     ///
     /// # Errors
     /// Errors of the recorder.
-    pub fn quickest(&self, pace: &Pace, lanes: usize, progress: Progress) -> Result<&Recorded> {
-        let work = self.of(Aim::Work, progress)?;
+    pub fn quickest(
+        &self,
+        pace: &Pace,
+        lanes: usize,
+        arguments: Arguments,
+        progress: Progress,
+    ) -> Result<&Recorded> {
+        let of = |aim| self.of(aim, arguments, progress);
+        let work = of(Aim::Work)?;
         if pace.is_work() {
             return Ok(work);
         }
-        let key = (pace.clone(), lanes);
+        let key = (pace.clone(), lanes, arguments);
         let chosen = || self.chosen.lock().unwrap_or_else(PoisonError::into_inner);
         let known = chosen().get(&key).copied();
         if let Some(aim) = known {
-            return self.of(aim, progress);
+            return of(aim);
         }
         let time = |form: &Recorded| form.program().waves_at(pace, lanes).1;
-        let quicker = time(self.of(Aim::Depth, progress)?) < time(work);
+        let quicker = time(of(Aim::Depth)?) < time(work);
         let aim = if quicker { Aim::Depth } else { Aim::Work };
         chosen().insert(key, aim);
-        self.of(aim, progress)
+        of(aim)
+    }
+}
+
+/// The form for independent arguments, or the one for any where the arguments that there are would be too noisy for it. `takes` is
+/// asked whether a program takes them.
+///
+/// # Errors
+/// Errors of `form`.
+pub fn fitting<'a>(
+    form: impl Fn(Arguments) -> Result<&'a Recorded>,
+    takes: impl Fn(&Arc<Program>) -> Result<()>,
+) -> Result<&'a Recorded> {
+    let found = form(Arguments::Independent)?;
+    // Most forms take any, and how arguments are related need not be found out.
+    match found.takes_any() || !matches!(takes(found.program()), Err(Error::TooNoisy(_))) {
+        true => Ok(found),
+        false => form(Arguments::Any),
     }
 }
 

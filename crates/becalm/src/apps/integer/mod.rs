@@ -27,7 +27,7 @@ mod zero;
 
 pub use array::{LIST_OPERATIONS, ListOperation};
 pub use expression::{Expr, Formula};
-pub use forms::Forms;
+pub use forms::{Forms, fitting};
 pub use operations::{OPERATIONS, Operation};
 pub use shift::Shift;
 pub use size::most_elements;
@@ -36,11 +36,12 @@ pub use value::{Clear, Integers};
 use super::circuit::{Circuit, Sum};
 use crate::cipher::{Ciphertext, Lwe};
 use crate::program::Program;
+use crate::tfhe::noise::bootstrap_output;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Most bits of an integer.
 pub const MAX_BITS: u32 = 256;
@@ -203,6 +204,7 @@ pub struct Recorded {
     program: Arc<Program>,
     inputs: Vec<Type>,
     outputs: Vec<Type>,
+    takes_any: OnceLock<bool>,
 }
 
 impl Circuit<'_> {
@@ -230,8 +232,12 @@ impl Circuit<'_> {
         }
         let program = self.into_program();
         let types = |words: &[&Word]| words.iter().map(|w| w.ty).collect::<Vec<Type>>();
-        let recorded =
-            Recorded { program: Arc::new(program), inputs: types(inputs), outputs: types(outputs) };
+        let recorded = Recorded {
+            program: Arc::new(program),
+            inputs: types(inputs),
+            outputs: types(outputs),
+            takes_any: OnceLock::new(),
+        };
         let digits: usize = recorded.inputs.iter().map(|t| t.digits()).sum();
         if digits != recorded.program.inputs().len() {
             return Err(Error::bad_input(
@@ -259,6 +265,15 @@ impl Recorded {
     /// Types of the results.
     pub fn outputs(&self) -> &[Type] {
         &self.outputs
+    }
+
+    /// Whether it takes any results of bootstraps, related ones too.
+    pub fn takes_any(&self) -> bool {
+        *self.takes_any.get_or_init(|| {
+            let (noise, count) =
+                (bootstrap_output(self.program.params()), self.program.inputs().len());
+            self.program.follow_related(&vec![noise; count], &vec![true; count]).is_ok()
+        })
     }
 
     /// The program's arguments: the digits of the integers.

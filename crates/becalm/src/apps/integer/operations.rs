@@ -130,7 +130,14 @@ impl Operation {
         aim: crate::apps::Aim,
         types: &[Type],
     ) -> Result<super::Recorded> {
-        let mut circuit = Circuit::new(params, aim)?;
+        self.on(Circuit::new(params, aim)?, types)
+    }
+
+    /// The operation on inputs of these types, in an empty circuit.
+    ///
+    /// # Errors
+    /// As [`Operation::record`].
+    pub fn on(&self, mut circuit: Circuit, types: &[Type]) -> Result<super::Recorded> {
         let inputs = types.iter().map(|t| circuit.input(*t)).collect::<Result<Vec<_>>>()?;
         let outputs = self.record(&mut circuit, &inputs)?;
         circuit.finish(&inputs.iter().collect::<Vec<_>>(), &outputs.iter().collect::<Vec<_>>())

@@ -137,6 +137,16 @@ impl Evaluator {
         &self.facts.params
     }
 
+    /// Refuses arguments that a program does not take, those too that are too noisy for it, because they are related perhaps.
+    ///
+    /// # Errors
+    /// As [`Evaluator::run`] before it computes.
+    pub fn takes(&self, program: &Arc<Program>, inputs: &[Ciphertext]) -> Result<()> {
+        Tfhe::require(&self.facts, program)?;
+        let lanes = check(&self.facts.params, self.facts.key, program, inputs)?;
+        self.planned(program, inputs, lanes).map(drop)
+    }
+
     /// The plan of a program on these arguments.
     fn planned(
         &self,

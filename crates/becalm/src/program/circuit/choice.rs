@@ -1,6 +1,6 @@
 //! A cut for every node of a circuit: what covering chooses, and what rotations are made of.
 
-use super::cuts::{Cut, Forms};
+use super::cuts::{Cut, Forms, Scale};
 use super::{Circuit, Node};
 
 /// The cuts of all nodes, and which of them are chosen.
@@ -42,10 +42,15 @@ impl<'a> Choice<'a> {
         self.cuts[node][self.at[node]]
     }
 
-    /// Whether a node is the result of a table, which an input, a constant and a copy are not.
-    pub fn can_scale(&self, node: u32) -> bool {
+    /// Whether a node can be put out with a weight in it.
+    pub fn can_scale(&self, node: u32) -> Scale {
         let cuts = &self.cuts[node as usize];
-        self.exact && !cuts.is_empty() && cuts.iter().all(|c| c.leaves.len() > 1)
+        match self.circuit.nodes[node as usize] {
+            _ if !self.exact => Scale::No,
+            Node::Digit(sum, _) if self.circuit.sums[sum as usize].limit == 1 => Scale::First,
+            _ if !cuts.is_empty() && cuts.iter().all(|c| c.leaves.len() > 1) => Scale::Yes,
+            _ => Scale::No,
+        }
     }
 
     /// The bootstraps one after another up to the result of a cut.

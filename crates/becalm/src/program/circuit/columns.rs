@@ -167,7 +167,8 @@ impl Columns {
                 }
             }
         }
-        to.sums.push(Sum { terms: terms.into_iter().filter(|t| t.1 != 0).collect(), offset });
+        let terms = terms.into_iter().filter(|t| t.1 != 0).collect();
+        to.sums.push(Sum { terms, offset, limit: step.total });
         let sum = to.sums.len() as u32 - 1;
         for (place, width) in step.fields {
             let wire = Wire::new(to.nodes.len());
@@ -188,7 +189,7 @@ impl Circuit {
                 results[*sum as usize] += 1;
             }
         }
-        let of = |(sum, count): (&Sum, usize)| count.div_ceil(results_of(sum.limit(), room.values));
+        let of = |(sum, count): (&Sum, usize)| count.div_ceil(results_of(sum.limit, room.values));
         self.sums.iter().zip(results).map(of).sum()
     }
 }

@@ -17,6 +17,9 @@ use std::collections::{BTreeMap, HashMap};
 /// Bits of one weight that a counter has more than, and the fewest adders; others are left as they are.
 const FEWEST: usize = 3;
 
+/// Most bits that are added to the highest digit alone, and XORs one above the other by which they are.
+const MOST_ADDED: usize = 64;
+
 /// The modes one after another, each for what those before it leave: a sum of sums whose lower digits nothing reads is one
 /// counter, and the sums that a comparison reads are two.
 const MODES: [[Mode; 3]; 2] = {
@@ -40,7 +43,12 @@ impl Circuit {
         let readers = self.readers();
         let adders = self.adders(&readers);
         let mut circuits: Vec<Circuit> = vec![];
-        for found in MODES.map(|modes| self.counters(&readers, &adders, modes, room)) {
+        let kinds = [false, true].into_iter().flat_map(|sure| MODES.map(|modes| (modes, sure)));
+        for (modes, sure) in kinds {
+            let found = self.counters(&readers, &adders, modes, |c| match sure {
+                true => c.pays(self, room),
+                false => c.rotations(room) < c.adders,
+            });
             let ready: Vec<&Counter> = found.iter().filter(|c| c.is_ready()).collect();
             let all: Vec<&Counter> = found.iter().collect();
             for style in [Style::Values, Style::Bits] {
@@ -114,7 +122,7 @@ impl Circuit {
         readers: &[u32],
         adders: &Found,
         modes: [Mode; 3],
-        room: Room,
+        pays: impl Fn(&Counter) -> bool,
     ) -> Vec<Counter> {
         // The results of the adders of counters.
         let mut taken = vec![false; self.nodes.len()];
@@ -131,7 +139,7 @@ impl Circuit {
                     continue;
                 }
                 match if good { counter(&net, &set) } else { None } {
-                    Some(counter) if counter.pays(self, room) => {
+                    Some(counter) if pays(&counter) => {
                         let results = set.iter().flat_map(|m| net.adders[m.0].results());
                         results.for_each(|(_, w)| taken[w.node()] = true);
                         counters.push(counter);
@@ -174,8 +182,9 @@ fn counter(net: &Net, set: &[Member]) -> Option<Counter> {
     let (top, last) = outputs.last_key_value()?;
     let (top, dropped) = (*top, last.len() > 1);
     if dropped {
-        let last = parity(net, last)?;
+        let (last, added) = parity(net, last)?;
         outputs.insert(top, vec![Some(last)]);
+        inputs.entry(top).or_default().extend(added);
     }
     if outputs.values().any(|list| list.len() > 1) {
         return None;
@@ -197,33 +206,39 @@ fn counter(net: &Net, set: &[Member]) -> Option<Counter> {
     Some(Counter { inputs, outputs, adders: set.len() })
 }
 
-/// The node that is the parity of all of these, by XORs that are no adder's.
-fn parity(net: &Net, of: &[Option<Wire>]) -> Option<Wire> {
-    let mut open: HashMap<usize, Wire> = HashMap::new();
-    let mut todo = vec![];
-    for wire in of {
-        open.insert((*wire)?.node(), (*wire)?);
-        todo.push((*wire)?.node());
-    }
+/// The node that is the parity of all of these and of some other wires, by XORs that are no adder's, and these wires.
+fn parity(net: &Net, of: &[Option<Wire>]) -> Option<(Wire, Vec<Wire>)> {
+    let of = of.iter().copied().collect::<Option<Vec<Wire>>>()?;
+    let alone = |node: usize| net.mode.shared || net.readers[node] == 1;
+    let above = |node: &usize| match net.parities.get(node).map(|list| &list[..]) {
+        Some([xor]) if alone(*node) => Some(*xor),
+        _ => None,
+    };
+    // The XORs one above the other, as far as nothing else reads them.
+    let path = |w: &Wire| std::iter::successors(above(&w.node()), above).take(MOST_ADDED);
+    let mut paths = of.iter().map(|w| path(w).collect::<Vec<usize>>());
+    let first = paths.next()?;
+    let others: Vec<Vec<usize>> = paths.collect();
+    let top = *first.iter().find(|xor| others.iter().all(|path| path.contains(xor)))?;
+    let (mut todo, mut left, mut added, mut odd) = (vec![top], of, vec![], false);
     while let Some(node) = todo.pop() {
-        for xor in net.parities.get(&node).into_iter().flatten() {
-            let Node::Xor(a, b) = net.circuit.nodes[*xor] else { continue };
-            let both = [a, b].map(|w| open.get(&w.node()).copied());
-            let alone = |w: Wire| net.mode.shared || net.readers[w.node()] == 1;
-            if let [Some(x), Some(y)] = both
-                && alone(x)
-                && alone(y)
-            {
-                open.remove(&x.node());
-                open.remove(&y.node());
-                let flip = x.negated() != y.negated();
-                let sum = if flip { Wire::new(*xor).not() } else { Wire::new(*xor) };
-                open.insert(*xor, sum);
-                todo.push(*xor);
+        let Node::Xor(a, b) = net.circuit.nodes[node] else { return None };
+        for wire in [a, b] {
+            let xor = matches!(net.circuit.nodes[wire.node()], Node::Xor(..));
+            if let Some(i) = left.iter().position(|w| w.node() == wire.node()) {
+                odd ^= left.swap_remove(i).negated();
+            } else if xor && alone(wire.node()) && !net.gives(wire) {
+                todo.push(wire.node());
+            } else {
+                added.push(wire);
             }
         }
+        if added.len() > MOST_ADDED {
+            return None;
+        }
     }
-    if open.len() == 1 { open.into_values().next() } else { None }
+    let sum = if odd { Wire::new(top).not() } else { Wire::new(top) };
+    left.is_empty().then_some((sum, added))
 }
 
 /// The addends and the constant by their exponents: of an addend that occurs several times at most one is left for each. From

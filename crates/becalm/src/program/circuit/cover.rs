@@ -7,7 +7,7 @@
 //! Cho, Chatterjee, Brayton 2007 ("Combinational and sequential mapping with priority cuts").
 
 use super::choice::Choice;
-use super::cuts::{Cut, Forms, Kept, Leaves, WordMap, cone, merged};
+use super::cuts::{Cut, Forms, Kept, Leaves, Scale, WordMap, cone, merged};
 use super::rotations::{Lookup, lookups};
 use super::weights::MAX_INPUTS;
 use super::{Circuit, Node};
@@ -113,7 +113,8 @@ impl<'a> Mapper<'a> {
         }
         let at = cuts.iter().position(|c| c.leaves == cut.leaves);
         let at = at.unwrap_or_else(|| {
-            if let Some(scaled) = self.choice.forms.scaled(cut.function, &cut.leaves, |_| false) {
+            if let Some(scaled) = self.choice.forms.scaled(cut.function, &cut.leaves, |_| Scale::No)
+            {
                 cut.scaled = scaled;
                 cuts.push(cut);
             }

@@ -122,6 +122,17 @@ pub(super) struct Forms {
 /// Functions, the number of their variables, and their form.
 type Known = WordMap<(Functions, u8), Option<Form>>;
 
+/// Whether a node can be put out with a weight in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Scale {
+    /// An input, a constant, a copy.
+    No,
+    /// The result of a table.
+    Yes,
+    /// An input that is refreshed for nothing else: it takes the greatest weight.
+    First,
+}
+
 /// Functions that one rotation may have for results: as many as 8, from which a set would need 8 values for two inputs.
 pub(super) type Functions = [u64; MOST_RESULTS];
 /// Most results of a rotation.
@@ -181,9 +192,29 @@ impl Forms {
     }
 
     /// How many leaves of a function come scaled; `None` where it has no form, or one that stays too noisy.
-    pub fn scaled(&self, function: u64, leaves: &[u32], can: impl Fn(u32) -> bool) -> Option<u8> {
+    pub fn scaled(&self, function: u64, leaves: &[u32], can: impl Fn(u32) -> Scale) -> Option<u8> {
+        self.weighed(function, leaves, can).map(|(_, list)| list.len() as u8)
+    }
+
+    /// The form of a function of leaves, and those that come scaled. Where a refreshed input is not the heaviest, it gets the
+    /// greatest of weights that tell all leaves apart.
+    pub fn weighed(
+        &self,
+        function: u64,
+        leaves: &[u32],
+        can: impl Fn(u32) -> Scale,
+    ) -> Option<(Form, Vec<usize>)> {
+        let with = |form: Form| Some((form, heavy(&form, leaves, self.room.norm, &can)?));
         let form = self.alone(function, leaves.len())?;
-        heavy(&form, leaves, self.room.norm, can).map(|list| list.len() as u8)
+        with(form).or_else(|| {
+            let mut order: Vec<usize> = (0..leaves.len()).collect();
+            order.sort_by_key(|i| can(leaves[*i]));
+            let mut weights = [0; MAX_INPUTS];
+            order.into_iter().enumerate().for_each(|(place, i)| weights[i] = 1 << place);
+            let first = leaves.iter().any(|l| can(*l) == Scale::First);
+            let apart = first && 1 << leaves.len() <= self.room.values;
+            apart.then(|| with(Form::of(&weights[..leaves.len()]))).flatten()
+        })
     }
 }
 
@@ -216,11 +247,11 @@ pub(super) fn heavy(
     form: &Form,
     leaves: &[u32],
     norm: i64,
-    can: impl Fn(u32) -> bool,
+    can: impl Fn(u32) -> Scale,
 ) -> Option<Vec<usize>> {
     let weights = form.weights();
     let mut sum: i64 = weights.iter().map(|w| w * w).sum();
-    let mut order: Vec<usize> = (0..leaves.len()).filter(|i| can(leaves[*i])).collect();
+    let mut order: Vec<usize> = (0..leaves.len()).filter(|i| can(leaves[*i]) > Scale::No).collect();
     order.sort_by_key(|i| -weights[*i].abs());
     let mut list = vec![];
     for i in order {
@@ -351,7 +382,7 @@ pub(super) struct Kept(Vec<(u64, Cut)>);
 
 impl Kept {
     /// Takes a cut, if it has a form and contains none that is there.
-    pub fn add(&mut self, mut cut: Cut, forms: &Forms, can: impl Fn(u32) -> bool) {
+    pub fn add(&mut self, mut cut: Cut, forms: &Forms, can: impl Fn(u32) -> Scale) {
         let signature = cut.leaves.signature();
         let within = |x: &(u64, Cut), y: &(u64, Cut)| {
             x.0 & !y.0 == 0 && x.1.leaves.iter().all(|l| y.1.leaves.contains(l))

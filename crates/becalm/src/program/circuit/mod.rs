@@ -17,6 +17,7 @@ mod covers;
 mod cuts;
 mod nets;
 mod portfolio;
+mod refresh;
 mod restructure;
 mod rotations;
 mod verilog;
@@ -84,14 +85,11 @@ enum Node {
 struct Sum {
     terms: Vec<(usize, i64)>,
     offset: i64,
+    /// The greatest value, of digits that are not all 1 at once.
+    limit: i64,
 }
 
 impl Sum {
-    /// The greatest value.
-    fn limit(&self) -> i64 {
-        self.offset + self.terms.iter().map(|t| t.1.max(0)).sum::<i64>()
-    }
-
     /// A binary digit of 64 sums at once.
     fn digit(&self, values: &[u64], place: u8) -> u64 {
         let mut digits = [0u64; 64];

@@ -208,10 +208,15 @@ impl<'a> Net<'a> {
         true
     }
 
+    /// Whether a wire is a result of an adder.
+    pub(super) fn gives(&self, wire: Wire) -> bool {
+        self.giver.contains_key(&wire.node())
+    }
+
     /// Whether an operand comes from an adder that gives it to this one.
     pub(super) fn takes(&self, adder: usize, operand: Wire) -> bool {
         let taker = self.taker.get(&operand.node()).copied().flatten();
-        taker.is_some_and(|t| t.0 == adder) && self.giver.contains_key(&operand.node())
+        taker.is_some_and(|t| t.0 == adder) && self.gives(operand)
     }
 
     /// The adders that hang together with one, and whether their exponents and signs agree.

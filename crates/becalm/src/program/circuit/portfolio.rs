@@ -86,9 +86,14 @@ impl Circuit {
     ) -> (Vec<Candidate>, Rewriting) {
         let own = |circuit| Candidate { circuit, tables: vec![], foreign: false };
         let clean = self.restructured(Chains::Keep);
-        let counted = clean.counted(room);
         let gates = |c: &Circuit| c.gates().0 + c.gates().1;
         let left = |c: &Circuit| gates(c) + c.rotations_of_sums(room);
+        let mut counted = clean.counted(room);
+        let least = counted.iter().map(left).min().unwrap_or(usize::MAX);
+        // Twice: what the first leaves of XORs are operands of ANDs for the second.
+        let carries = clean.restructured(Chains::Carry).restructured(Chains::Carry);
+        let more = carries.counted(room);
+        counted.extend(more.into_iter().filter(|c| left(c) < least));
         if self.nodes.len() >= LARGE && counted.iter().any(|c| left(c) <= gates(&clean) / ABSORBED)
         {
             let agreed = counted.iter().filter(|c| self.agrees(c));
@@ -99,6 +104,7 @@ impl Circuit {
         }
         let mut found: Vec<Candidate> = counted.into_iter().map(own).collect();
         if self.nodes.len() < LARGE {
+            found.extend(clean.refreshed(room).map(own));
             found.push(own(self.restructured(Chains::Duplicate)));
         }
         found.push(own(self.restructured(Chains::Balance)));

@@ -1,5 +1,6 @@
 //! The same function with other gates: XORs that ANDs hide become gates, and chains of equal gates become trees, those that
-//! are ready first at the bottom, as in Huffman's code.
+//! are ready first at the bottom, as in Huffman's code. Or ANDs become chains, so that the carries of a number that is counted
+//! up where a bit is 1 are those of adders: x ⊕ b·c, with b·c taken in.
 
 use super::{Circuit, Node, Port, Wire};
 use std::cmp::Reverse;
@@ -17,6 +18,9 @@ pub(super) enum Chains {
     Balance,
     /// Everywhere: shorter, and more gates.
     Duplicate,
+    /// ANDs everywhere, and put together one operand after another, those that are ready first at the bottom. What an XOR and one of
+    /// its operands, or a choice between them, leave is taken out.
+    Carry,
 }
 
 /// Σ of a tree: its operands, and whether the parity is negated.
@@ -136,7 +140,8 @@ impl Builder<'_> {
                 || match self.chains {
                     Chains::Keep => false,
                     Chains::Balance => self.readers[below] == 1,
-                    Chains::Duplicate => open.len() + found.len() < MOST,
+                    Chains::Carry if !and => false,
+                    Chains::Duplicate | Chains::Carry => open.len() + found.len() < MOST,
                 };
             match self.from.nodes[below] {
                 Node::And(a, b) if and && may && !wire.negated() => open.extend([a, b]),
@@ -152,6 +157,18 @@ impl Builder<'_> {
 
     fn tree(&mut self, operands: Vec<Wire>, and: bool) -> Wire {
         let level = |b: &Self, w: Wire| b.level.get(w.node()).copied().unwrap_or(0);
+        if self.chains == Chains::Carry && and {
+            let mut sorted: Vec<(u32, Wire)> =
+                operands.iter().map(|w| (level(self, *w), *w)).collect();
+            sorted.sort_unstable();
+            sorted.dedup();
+            return sorted.into_iter().fold(Wire::ONE, |chain, (at, wire)| {
+                let at = 1 + at.max(level(self, chain));
+                let chain = self.and(chain, wire);
+                self.level.resize(self.to.nodes.len(), at);
+                chain
+            });
+        }
         let mut heap: BinaryHeap<Reverse<(u32, Wire)>> =
             operands.into_iter().map(|w| Reverse((level(self, w), w))).collect();
         let mut root = Wire::ZERO;
@@ -165,8 +182,8 @@ impl Builder<'_> {
         root
     }
 
-    /// Both, as an XOR where that is what two gates below say: ¬(p·q)·¬(¬p·¬q). Of an XOR with one of its operands only the
-    /// other is left.
+    /// Both, as an XOR where that is what two gates below say: ¬(p·q)·¬(¬p·¬q), or as a part of one, ¬(c·p)·¬(¬c·q), where p and q
+    /// are a bit and its XOR with another. Of an XOR with one of its operands only the other is left.
     fn and(&mut self, a: Wire, b: Wire) -> Wire {
         if let (true, true, Node::And(p, q), Node::And(r, s)) =
             (a.negated(), b.negated(), self.to.nodes[a.node()], self.to.nodes[b.node()])
@@ -175,25 +192,43 @@ impl Builder<'_> {
             if (p_, q_) == (r, s) || (p_, q_) == (s, r) {
                 return self.to.xor(p, q);
             }
+            for (c, p, r, q) in [(p, q, r, s), (p, q, s, r), (q, p, r, s), (q, p, s, r)] {
+                if self.chains == Chains::Carry
+                    && c == r.not()
+                    && let Some(other) = self.rest(p, q).or_else(|| self.rest(q, p))
+                {
+                    // The choice is q ⊕ c·(p ⊕ q).
+                    let change = self.and(c, other);
+                    return self.xor(q, change).not();
+                }
+            }
         }
         for (x, y) in [(a, b), (b, a)] {
-            if let Node::Xor(p, q) = self.to.nodes[y.node()] {
-                let other = match x.node() {
-                    n if n == p.node() => q,
-                    n if n == q.node() => p,
-                    _ => continue,
-                };
-                // Where x is 1, y is the other operand or its negation.
-                let same = x.negated() != y.negated();
-                return self.to.and(x, if same { other } else { other.not() });
+            if let Some(other) = self.rest(x, y) {
+                // Where x is 1, y is the negation of that.
+                return self.to.and(x, other.not());
             }
         }
         self.to.and(a, b)
     }
 
+    /// What is left of an XOR `y` that has `x` for an operand, and of `x`: the XOR of the two.
+    fn rest(&self, x: Wire, y: Wire) -> Option<Wire> {
+        let Node::Xor(p, q) = self.to.nodes[y.node()] else { return None };
+        let other = match x.node() {
+            n if n == p.node() => q,
+            n if n == q.node() => p,
+            _ => return None,
+        };
+        Some(if x.negated() != y.negated() { other.not() } else { other })
+    }
+
     /// Exactly one. Of an AND and one of its operands, x ⊕ x·q = x·¬q.
     fn xor(&mut self, a: Wire, b: Wire) -> Wire {
         for (x, y) in [(a, b), (b, a)] {
+            if let (Chains::Carry, Some(other)) = (self.chains, self.rest(x, y)) {
+                return other;
+            }
             if let Node::And(p, q) = self.to.nodes[y.node()] {
                 let (p, q) = match x.node() {
                     n if n == p.node() => (p, q),

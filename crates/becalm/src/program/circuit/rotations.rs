@@ -22,9 +22,9 @@ pub(super) struct Lookup {
 }
 
 impl Lookup {
-    /// Whether it takes a bootstrap: a sum of at most two values is linear.
+    /// Whether it takes a bootstrap: a sum of at most two values is linear, but for a weight in what it puts out.
     pub fn is_rotation(&self) -> bool {
-        self.results.iter().any(|r| r.1.len() > 2)
+        self.results.iter().any(|((_, factor), table)| table.len() > 2 || *factor > 1)
     }
 }
 
@@ -50,6 +50,8 @@ pub(super) fn lookups(choice: &Choice) -> Vec<Lookup> {
         let factor = factors.filter(|f| weight % **f == 0).max();
         ((leaf, factor.copied().unwrap_or(1)), weight)
     };
+    let plain = BTreeSet::from([1]);
+    let factors = |node: usize| asked.get(&node).filter(|factors| !factors.is_empty());
     let mut found = vec![];
     for (leaves, group) in groups.iter().flat_map(|(l, groups)| groups.iter().map(move |g| (l, g)))
     {
@@ -65,9 +67,8 @@ pub(super) fn lookups(choice: &Choice) -> Vec<Lookup> {
                 1 => vec![(function & 1) as u8, (function >> 1 & 1) as u8],
                 _ => form.table(*function).into_iter().map(u8::from).collect(),
             };
-            let factors = asked.get(node).filter(|_| leaves.len() > 1).cloned();
-            let factors = factors.unwrap_or_else(|| BTreeSet::from([1]));
-            results.extend(factors.into_iter().map(|factor| ((*node, factor), table.clone())));
+            let factors = factors(*node).filter(|_| leaves.len() > 1).unwrap_or(&plain);
+            results.extend(factors.iter().map(|factor| ((*node, *factor), table.clone())));
         }
         split(choice, sources, form.offset, form.limit(), results, &mut found);
     }
@@ -76,12 +77,14 @@ pub(super) fn lookups(choice: &Choice) -> Vec<Lookup> {
         let whole = |t: &&(usize, i64)| !matches!(choice.circuit.nodes[t.0], Node::Upper(..));
         let terms = sum.terms.iter().filter(whole);
         let sources = terms.map(|(leaf, weight)| factor(*leaf, *weight)).collect();
-        let limit = sum.limit();
+        let limit = sum.limit;
         let value = |v: i64, place: u8, width: u8| (v >> place & ((1 << width) - 1)) as u8;
-        let result = |(node, place, width)| {
-            ((node, 1), (0..=limit).map(|v| value(v, place, width)).collect())
+        let result = |(node, place, width): (usize, u8, u8)| {
+            let table: Vec<u8> = (0..=limit).map(|v| value(v, place, width)).collect();
+            let factors = factors(node).unwrap_or(&plain);
+            factors.iter().map(move |factor| ((node, *factor), table.clone()))
         };
-        let results = digits.into_iter().map(result).collect();
+        let results = digits.into_iter().flat_map(result).collect();
         split(choice, sources, sum.offset, limit, results, &mut found);
     }
     found.sort_by_key(|l| l.results.iter().map(|r| r.0.0).min());
@@ -148,8 +151,9 @@ fn grouped(choice: &Choice) -> Groups {
                 hosts.any(|g: &mut Group| g.add(choice.forms, node, cut.function, cut.leaves.len()))
             });
         if !joined {
-            let form = if width > 1 { choice.forms.alone(own.function, width) } else { None };
-            let form = form.unwrap_or(Form::of(&[]));
+            let can = |l: u32| choice.can_scale(l);
+            let form = choice.forms.weighed(own.function, &own.leaves, can);
+            let form = form.filter(|_| width > 1).map_or(Form::of(&[]), |f| f.0);
             let group = Group { nodes: vec![(node, own.function)], form };
             groups.entry(own.leaves).or_default().push(group);
         }

@@ -186,6 +186,58 @@ fn counts_cost_the_same_in_every_form() {
     }
 }
 
+/// A choice between two bits: the first where `when` is 1.
+fn chosen(to: &mut Circuit, when: Wire, [yes, no]: [Wire; 2], spelled: bool) -> Wire {
+    if spelled {
+        let (a, b) = (to.and(when, yes), to.and(when.not(), no));
+        return to.or(a, b);
+    }
+    let differ = to.xor(yes, no);
+    let change = to.and(differ, when);
+    to.xor(no, change)
+}
+
+/// `if b { s += 1 }` for every bit, in two spellings of the choice, is a count. So is the sum of one number and another with a carry.
+#[test]
+fn counts_by_choices_and_carries_into_sums_are_found() {
+    let params = Arc::new(TfheParams::named("tfhe_2_2").unwrap().clone());
+    let cost = |circuit: Circuit| {
+        circuit.compile(&params, Goal::Bootstraps).unwrap().program.cost().bootstraps
+    };
+    for (bits, spelled) in [(31, false), (31, true), (64, false), (64, true)] {
+        let (mut sketch, wires) = Sketch::new(bits, 0);
+        let mut sum = vec![wires[0]];
+        for (i, bit) in wires.iter().enumerate().skip(1) {
+            let next = sketch.add(&sum, &[Wire::ONE]);
+            sum.push(Wire::ZERO);
+            let pairs = next.iter().zip(&sum);
+            sum = pairs.map(|(a, b)| chosen(&mut sketch.to, *bit, [*a, *b], spelled)).collect();
+            sum.truncate((usize::BITS - (i + 1).leading_zeros()) as usize);
+        }
+        let found = cost(sketch.finish(sum));
+        assert!(found <= if bits == 31 { 8 } else { 18 }, "{bits} {spelled}: {found}");
+    }
+    let names = ["x + y + 1", "x + y + c", "x - y - 1"];
+    for (case, (bits, carry)) in (0..3).flat_map(|c| [(24, 0), (25, 1)].map(|form| (c, form))) {
+        let (mut sketch, wires) = Sketch::new(2 * bits + 1, carry);
+        let (x, y) = (&wires[..bits], &wires[bits..2 * bits]);
+        let negated: Vec<Wire> = y.iter().map(|w| w.not()).collect();
+        let addends = match case {
+            0 => vec![y.to_vec(), vec![Wire::ONE]],
+            1 => vec![y.to_vec(), vec![wires[2 * bits]]],
+            // x − y is x + ¬y + 1.
+            _ => vec![negated, vec![Wire::ONE], vec![Wire::ONE; bits]],
+        };
+        let sum = addends.iter().fold(x.to_vec(), |sum, by| {
+            let mut next = sketch.add(&sum, by);
+            next.truncate(bits);
+            next
+        });
+        let found = cost(sketch.finish(sum));
+        assert!(found <= bits + 1, "{}, {bits} bits, carry {carry}: {found}", names[case]);
+    }
+}
+
 /// Bits to count: those given, some negated, or a choice with repetitions and constants.
 fn summands(kind: u8, wires: &[Wire], chosen: &[(u16, bool)], seed: u64) -> Vec<Wire> {
     let turned = |wire: Wire, negated: bool| if negated { wire.not() } else { wire };
