@@ -72,7 +72,7 @@ impl IntegerForms {
         lanes: usize,
         inputs: Option<Vec<Bound<'_, PyAny>>>,
     ) -> PyResult<(Program, Vec<String>)> {
-        let form = |arguments, progress| match (deep, evaluator) {
+        let form = |arguments, progress: Progress| match (deep, evaluator) {
             (None, Some(evaluator)) => {
                 self.0.quickest(&evaluator.0.info().pace, lanes, arguments, progress)
             }
