@@ -434,26 +434,6 @@ def test_lists_of_ciphertexts_are_decrypted():
         secret.decrypt([x.to_bytes()])
 
 
-def test_keys_from_a_file_are_no_ground_to_share_on(tmp_path):
-    """Whoever wrote the file could have made keys whose errors give the secret key away."""
-    secret, server = becalm.keygen("ckks_toy_12", bootstrap=None, rotations=[1], **TOY)
-    public = secret.public_key()
-    server.save(tmp_path / "keys")
-    read = becalm.from_bytes(public.to_bytes(), allow_insecure=True)
-    loaded = becalm.load(tmp_path / "keys", allow_insecure=True)
-    x = secret.encrypt([0.5, -0.25])
-    for fine in (public.encrypt([0.5]), x.rotate(1), loaded.attach(x) + 0.5):
-        assert fine.account.shareable
-    for other in (read.encrypt([0.5], bound=2), loaded.attach(x).rotate(1)):
-        assert not other.account.shareable
-        with pytest.raises(becalm.BadInput, match="keys from a file"):
-            secret.decrypt_to_share(other, precision_bits=-20, queries=3)
-        # They are the owner's own.
-        assert secret.bits_to_share(other.vouched(), queries=3) > 0
-    large = secret.encrypt([1e3], bound=1e3) ** 12
-    assert not large.account.shareable and large.account.values > large.largest
-
-
 def test_a_file_does_not_say_what_may_be_shared(tmp_path):
     secret, server = becalm.keygen("ckks_toy_12", bootstrap=None, **TOY)
 

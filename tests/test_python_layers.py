@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+import pytest
+
 import becalm
 
 FOLDER = Path(becalm.__file__).parent
@@ -35,7 +37,7 @@ LAYERS = (
 )
 
 
-def imported(module):
+def imported(module, source=None):
     """The modules of the package that one imports when it runs, within functions too."""
     found = set()
 
@@ -45,13 +47,36 @@ def imported(module):
             if not (isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
                 self.generic_visit(node)
 
+        def visit_Import(self, node):
+            for alias in node.names:
+                package, _, inner = alias.name.partition(".")
+                if package == "becalm":
+                    found.add(inner)
+
         def visit_ImportFrom(self, node):
-            package, _, inner = (node.module or "").partition(".")
+            # Names after dots are those of the package, which has no folders.
+            path = f"becalm.{node.module or ''}".rstrip(".") if node.level else node.module or ""
+            package, _, inner = path.partition(".")
             if package == "becalm":
                 found.update([inner] if inner else [alias.name for alias in node.names])
 
-    Imports().visit(ast.parse((FOLDER / f"{module}.py").read_text(encoding="utf-8")))
+    Imports().visit(ast.parse(source or (FOLDER / f"{module}.py").read_text(encoding="utf-8")))
     return {name for name in found if (FOLDER / f"{name}.py").exists()}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import becalm.server",
+        "import becalm.server as s, os",
+        "from becalm import server",
+        "from becalm.server import Server",
+        "from . import server",
+        "def f():\n    from .server import Server",
+    ],
+)
+def test_every_form_of_import_is_seen(source):
+    assert imported("", source) == {"server"}
 
 
 def circle(arrows):

@@ -561,8 +561,8 @@ def operand(x: object, op: str) -> Vector[Any]:
     if isinstance(x, Vector):
         return x
     got, remedy = type(x).__name__, "encrypt it first"
-    if type(x).__module__ in ("becalm.ciphertext", "becalm.integers", "becalm.aes"):
-        got, remedy = f"{got} of TFHE", "use the keys of TFHE that it was encrypted by"
+    if scheme := getattr(type(x), "_scheme", None):
+        got, remedy = f"{got} of {scheme}", f"use the keys of {scheme} that it was encrypted by"
     raise BadInput(op, "a CKKS ciphertext", got, remedy)
 
 

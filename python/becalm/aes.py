@@ -39,6 +39,7 @@ class EncryptedBytes(Encrypted, _html.Shown):
     """
 
     __slots__ = ("_bits",)
+    _scheme = "TFHE"
     _what = "encrypted bytes"
 
     def __init__(self, bits: EncryptedBytes | Ciphertext | Lwe) -> None:

@@ -44,6 +44,9 @@ class Ciphertext(ByTable, _html.Shown):
     """
 
     __slots__ = ("_lwe", "_shape")
+
+    #: Named where an argument of the other scheme is refused.
+    _scheme = "TFHE"
     _what = "a ciphertext of TFHE"
     _further = f"; {_INTEGERS}"
     _branched = _compared = (

@@ -63,6 +63,9 @@ class Integers(_integer_words.Words, _html.Shown):
 
     __slots__ = ("_digits", "_server", "_shape", "type")
 
+    #: Named where an argument of the other scheme is refused.
+    _scheme = "TFHE"
+
     def __init__(
         self, type_: IntegerType, digits: list[Lwe], shape: tuple[int, ...], server: Server | None
     ) -> None:

@@ -61,7 +61,7 @@ impl Job {
             Some(kind) => format!("--slots {slots} beside --kind {kind}"),
             None => format!("--slots {slots} without --kind"),
         };
-        let remedy = "leave --slots out, as every other kind takes all slots; --kind sparse takes a power of two from 2 to N/4";
+        let remedy = "leave --slots out, because this command runs every other kind on all slots; --kind sparse takes a power of two from 2 to N/4";
         Err(Error::bad_input("run", "--slots beside --kind sparse", got, remedy))
     }
 

@@ -76,6 +76,11 @@ impl Account {
         parties: 1,
     };
 
+    /// That of a ciphertext that was computed with keys from a file.
+    pub(crate) fn foreign(self) -> Account {
+        Account { standing: self.standing.min(Standing::Foreign), ..self }
+    }
+
     /// Bounds of this standing.
     pub(crate) fn new(values: f64, error: f64, worst: f64, standing: Standing) -> Account {
         Account { values, error, worst, standing, loss: None, parties: 1 }

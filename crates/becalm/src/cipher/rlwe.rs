@@ -140,12 +140,6 @@ impl Rlwe {
         Ok(self)
     }
 
-    /// One that was computed with keys from a file.
-    pub(crate) fn foreign(mut self) -> Rlwe {
-        self.account.standing = self.account.standing.min(Standing::Foreign);
-        self
-    }
-
     /// The same ciphertext with bounds that the owner of the key vouches for: on the absolute value of every slot, and on its error.
     ///
     /// Of a ciphertext from a file the owner must know the scale as well: [`Rlwe::vouched_like`] compares it.

@@ -47,7 +47,10 @@ impl Rlwe {
     /// An encryption with a public key, whose maker a file cannot prove.
     pub(super) fn by(mut self, key: &CkksPublicKey) -> Rlwe {
         self.account.parties = key.parties;
-        if key.foreign { self.foreign() } else { self }
+        if key.foreign {
+            self.account = self.account.foreign();
+        }
+        self
     }
 }
 

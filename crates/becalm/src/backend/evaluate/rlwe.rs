@@ -179,8 +179,11 @@ impl Evaluator<Ckks> {
             for (lane, inputs) in part.zip(inputs) {
                 let inputs: Vec<&Rlwe> = inputs.iter().collect();
                 let each = made.iter_mut().filter_map(Iterator::next);
-                let made = program.stamped(&inputs, each).into_iter();
-                give(lane, made.map(|x| if foreign { x.foreign() } else { x }).collect())?;
+                let mut made = program.stamped(&inputs, each);
+                if foreign {
+                    made.iter_mut().for_each(|x| x.account = x.account.foreign());
+                }
+                give(lane, made)?;
             }
             Ok(())
         };
