@@ -414,14 +414,15 @@ def test_costs_of_reductions_and_powers(toy, monkeypatch):
 
     monkeypatch.setattr(becalm.Server, "_results", watched)
     for n in (1, 2, 5, 8):
-        x = u8.encrypt(toy.secret, list(range(n))).on(toy.server)
+        x, y = (u8.encrypt(toy.secret, list(range(n))).on(toy.server) for _ in range(2))
         cases = [
             ("min", {"count": n}, lambda x=x: x.min()),
             ("max", {"count": n}, lambda x=x: x.max()),
             ("prod", {"count": n}, lambda x=x: x.prod()),
             ("any", {"count": n}, lambda x=x: x.any()),
             ("all", {"count": n}, lambda x=x: x.all()),
-            ("matmul", {"count": n}, lambda x=x: x @ x),
+            # Related arguments, as in x @ x, can take a dearer form.
+            ("matmul", {"count": n}, lambda x=x, y=y: x @ y),
             ("matmul", {"clear": [3] * n}, lambda x=x, n=n: x @ ([3] * n)),
             ("pow", {"clear": n}, lambda x=x, n=n: x[0] ** n),
         ]

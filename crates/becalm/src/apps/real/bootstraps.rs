@@ -79,8 +79,11 @@ impl Bootstraps {
         if levels <= most || most == 0 {
             return program.power(x, exponent);
         }
-        let step = 1 << most;
+        // Squares double the deviation of a scale; the last level brings it back to the scale of its level.
+        let step = 1 << (most - 1).max(1);
         let high = self.power(program, x, step)?;
+        let low = program.info(high).map_or(0, |info| info.level.saturating_sub(1));
+        let high = program.level_down(high, low)?;
         let high = self.power(program, high, exponent / step)?;
         match exponent % step {
             0 => Ok(high),

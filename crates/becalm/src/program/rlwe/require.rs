@@ -109,7 +109,7 @@ impl CkksProgram {
         }
         let scale = if x.level() > info.level { self.chain.scale(info.level)? } else { x.scale() };
         if !same_scale(scale, info.scale) {
-            let [wanted, got] = [info.scale, scale].map(|s| format!("scale 2^{:.6}", s.log2()));
+            let [wanted, got] = [info.scale, scale].map(|s| format!("scale 2^{:.13}", s.log2()));
             let remedy = "bring it to the scale of its level: `level_down`";
             return Err(Error::bad_input(op, wanted, got, remedy));
         }
