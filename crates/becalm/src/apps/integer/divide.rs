@@ -49,8 +49,11 @@ impl Circuit<'_> {
     fn div_rem_unsigned(&mut self, a: &Word, b: &Word) -> Result<(Word, Word)> {
         let n = a.digits.len();
         if let Some(places) = b.power_of_two() {
+            // Magnitudes of signed words are divided here too: zeros follow, whatever the type.
+            let bits = u64::from(a.ty.bits());
+            let quotient = self.rewire(a, a.ty, |at| Some(at + places).filter(|at| *at < bits))?;
             let rest = self.rewire(a, a.ty, |at| (at < places).then_some(at))?;
-            return Ok((self.shift(super::Shift::Right, a, places)?, rest));
+            return Ok((quotient, rest));
         }
         // The rest is below the divisor.
         let most = b.constants().and_then(|digits| digits.iter().rposition(|d| *d != 0));
