@@ -440,8 +440,9 @@ def test_costs_of_reductions_and_powers(toy, monkeypatch):
     wide = becalm.uint(12)
     product, square, cube = wide.cost("mul"), *(wide.cost("pow", clear=e) for e in (2, 3))
     assert u8.cost("pow", clear=3).bootstraps < u8.cost("mul").bootstraps
+    # Independent factors take a lighter form than a number and itself.
+    assert product.bootstraps <= square.bootstraps <= 1.05 * product.bootstraps
     # The second product does not repeat the look-ups of the first.
-    assert square.bootstraps == product.bootstraps
     assert cube.bootstraps < 2 * product.bootstraps
     # Elements are refreshed only where a later step needs it.
     assert u8.cost("min", count=64).bootstraps < 63 * u8.cost("min").bootstraps
