@@ -212,7 +212,7 @@ impl Builder<'_> {
         self.to.and(a, b)
     }
 
-    /// What is left of an XOR `y` that has `x` for an operand, and of `x`: the XOR of the two.
+    /// The XOR of `x` and `y`, where `y` is an XOR that has `x` as an operand: its other operand.
     fn rest(&self, x: Wire, y: Wire) -> Option<Wire> {
         let Node::Xor(p, q) = self.to.nodes[y.node()] else { return None };
         let other = match x.node() {

@@ -38,7 +38,7 @@ pub struct Plain {
     params: &'static str,
     values: Vec<Complex>,
     own: Encoding,
-    /// What a ciphertext of another level or scale met last.
+    /// The encoding for the last ciphertext of another level or scale.
     other: Mutex<Option<Encoding>>,
 }
 
