@@ -139,6 +139,26 @@ def test_the_package_works_in_node():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@needs_module
+def test_the_example_of_the_page_runs_in_node(demo, tmp_path):
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("no Node: install version 20 or later")
+    page = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```js\n(.*?)^```$", page, re.M | re.S)
+    address, token = demo.split("/#")
+    (said,) = re.findall(r"console\.log\(.*\); // (.*)", block)
+    block, named = re.subn(r"'https://…', token", f"{address!r}, {token!r}", block)
+    assert named == 1
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "node_modules" / "becalm-client").symlink_to(MODULE.parent)
+    (tmp_path / "example.mjs").write_text(block, encoding="utf-8")
+    command = [node, "--preserve-symlinks", "example.mjs"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == json.loads(said)
+
+
 def test_the_types_fit_the_package():
     local = ROOT / "target" / "npm" / "node_modules" / ".bin" / "tsc"
     tsc = shutil.which("tsc") or (str(local) if local.exists() else None)

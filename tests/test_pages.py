@@ -2,15 +2,15 @@
 
 `console` blocks: lines after `$ ` are commands, and the other lines their output, where `…` stands
 for anything. A command without output lines need only succeed. `python` blocks are scripts; the
-comment behind a `print(…)` is its output. All blocks of a page run in order in one folder,
-empty but for the repository's `crates`. `rust` blocks run with the library's own documentation
-(`cargo test --doc`). `text` is output, a formula or a format, and is not run. There is no other
-kind of block.
+comment behind a `print(…)` is its output. All blocks of a page run in order in one folder, empty
+but for the repository's `crates` and `dist`. `rust` blocks run with the library's own documentation
+(`cargo test --doc`). `js` blocks run in Node (`tests/test_demo.py`). `text` is output, a formula or
+a format, and is not run. There is no other kind of block.
 
 A mark behind the language says when a block runs. `toy`: bootstraps by the thousand, which run with
 keys that protect nothing, and as written under BECALM_FULL=1. `full`: runs only under
-BECALM_FULL=1. `bench`: runs only in `make bench`. Names in these blocks and in the text must exist
-all the same.
+BECALM_FULL=1. `bench`: runs only in `make bench`. `never`: needs Docker, a bucket or a person, and
+does not run. Names in these blocks and in the text must exist all the same.
 """
 
 import json
@@ -31,7 +31,18 @@ PAGES = [str(p.relative_to(ROOT)) for p in sorted([*ROOT.glob("*.md"), *ROOT.glo
 OF_TODAY = [page for page in PAGES if page != "CHANGELOG.md"]
 #: Pages for beginners, which show Python, Rust and the command.
 BEGINNING = ["README.md", "docs/tutorial.md", "docs/ckks.md"]
-MARKS = {"console": {"", "full", "bench"}, "python": {"", "toy"}, "rust": {""}, "text": {""}}
+MARKS = {
+    "console": {"", "full", "bench", "never"},
+    "python": {"", "toy"},
+    "rust": {""},
+    "js": {""},
+    "text": {""},
+}
+#: What a line of a shell or of a program begins with. Output and formulas do not.
+PROGRAM = re.compile(
+    r"^(\$ |(becalm|cargo|docker|make|pip|python3?|uv) [a-z-]|(import|const|let|use) .*[;'\"]$)",
+    re.M,
+)
 BENCH = "BECALM_BENCH" in os.environ
 #: Commands of the suite that these tests belong to.
 RUN_BY_MAKE_TEST = re.compile(r"make test$|(BECALM_FULL=1 )?cargo test --release -p becalm\b")
@@ -86,13 +97,13 @@ def unfit(language, mark, text):
         return f"{mark} is not a mark of {language}"
     if language == "console" and not commands(text):
         return "console without a command"
-    if language == "text" and re.search(r"^\$ ", text, re.M):
-        return "commands in a block that is not run"
+    if language == "text" and PROGRAM.search(text):
+        return "commands or a program in a block that is not run"
     return None
 
 
 @pytest.fixture(scope="session")
-def shell():
+def shell(tmp_path_factory):
     """An environment in which `becalm` is the program built from this tree."""
     build = ["cargo", "build", "--release", "--quiet", "--bin", "becalm"]
     subprocess.run(build, cwd=ROOT, check=True)
@@ -100,7 +111,9 @@ def shell():
     answer = subprocess.run(metadata, cwd=ROOT, check=True, capture_output=True, text=True)
     built = Path(json.loads(answer.stdout)["target_directory"]) / "release"
     path = os.pathsep.join([str(built), str(Path(sys.executable).parent), os.environ["PATH"]])
-    return {**os.environ, "PATH": path}
+    # `cargo install` writes here, and not among the programs of whoever runs the tests.
+    installed = str(tmp_path_factory.mktemp("installed"))
+    return {**os.environ, "PATH": path, "CARGO_INSTALL_ROOT": installed}
 
 
 def run(command, where, env, stdin=None):
@@ -168,7 +181,8 @@ def test_every_block_says_how_it_is_run(page):
 @pytest.mark.parametrize("page", PAGES)
 def test_examples_run_as_written(page, shell, tmp_path):
     runners = {"console": run_console, "python": run_python}
-    (tmp_path / "crates").symlink_to(ROOT / "crates")
+    for folder in ("crates", "dist"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
     for language, mark, text, line in blocks(page):
         due = mark == "bench" if BENCH else mark in ("", "toy") or (FULL and mark == "full")
         if language in runners and due:
@@ -252,6 +266,8 @@ def test_a_block_that_does_not_run_is_found():
         unfit("", "", "becalm keygen") and unfit("sh", "", "ls") and unfit("python", "no_run", "")
     )
     assert unfit("text", "", "$ becalm keygen\n") and unfit("console", "", "")
+    assert unfit("text", "", "becalm job work s3://bucket\n")
+    assert unfit("text", "", "import { load } from 'becalm-client';\n")
     assert not unfit("text", "", "a = b") and not unfit("console", "full", "$ make test\n")
     indented = MarkdownIt().parse("Run:\n\n    becalm keygen\n")
     assert [token.type for token in indented if token.type == "code_block"]

@@ -142,3 +142,22 @@ def test_indexing_reshaping_and_joining_as_numpy(toy, rng):
         becalm.concatenate([x, x[0]])
     with pytest.raises(becalm.BadInput):
         becalm.stack([])
+
+
+def test_an_array_with_a_mask_is_not_encrypted(toy):
+    """numpy's `asarray` drops the mask, and what it hid would count."""
+    masked = np.ma.array([1, 2, 3], mask=[0, 1, 0])
+    number = becalm.uint(8)
+    ckks, _ = becalm.keygen("ckks_toy_12", allow_insecure=True, progress=False)
+    calls = [
+        lambda: toy.secret.encrypt(masked),
+        lambda: toy.secret.encrypt(masked, number),
+        lambda: toy.secret.encrypt([1, 2, 3]) + masked,
+        lambda: toy.secret.encrypt([1, 2, 3], number).on(toy.server) + masked,
+        lambda: ckks.encrypt(masked),
+        lambda: ckks.encrypt([1.0, 2.0, 3.0]) * masked,
+    ]
+    for call in calls:
+        with pytest.raises(becalm.BadInput, match=r"a masked array; .*filled\(0\)"):
+            call()
+    assert toy.secret.decrypt(toy.secret.encrypt(masked.filled(0))).tolist() == [1, 0, 3]

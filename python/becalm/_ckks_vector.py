@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from becalm import _html, _native, _numpy, _values
 from becalm._called import called
-from becalm._encrypted import Encrypted, refuse_encrypted
+from becalm._encrypted import Encrypted, require_numbers
 from becalm._native_calls import Operand
 from becalm.errors import BadInput, Unsupported
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def vector(op: str, values: npt.ArrayLike, slots: int, *, single: bool) -> tuple[bytes, bool]:
     """The bytes of a vector filled with zeros to `slots`, and whether its type is real. The values
     do not decide that: a ciphertext says it to everyone."""
-    refuse_encrypted(op, values)
+    require_numbers(op, values)
     try:
         array = np.asarray(values)
     except (ValueError, TypeError) as e:
@@ -532,7 +532,7 @@ def at_level(op: str, level: Any, most: int) -> int:
 
 def numbers(op: str, value: Any) -> npt.NDArray[Any]:
     """An array of floating-point numbers: in the integers of the user, −x would wrap around."""
-    refuse_encrypted(op, value)
+    require_numbers(op, value)
     try:
         array = np.asarray(value)
     except (ValueError, TypeError) as e:

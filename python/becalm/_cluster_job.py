@@ -195,7 +195,7 @@ class Job(_html.Shown):
         while True:
             if self._cancelled or (tell is not None and tell(done, self.chunks) is False):
                 remedy = f'cluster.resume("{self.folder}") goes on'
-                raise Interrupted("map", "to finish the job", "a request to stop", remedy)
+                raise Interrupted("map", "to reach the end", "a request to stop before it", remedy)
             found = ask()
             if found is not None:
                 return found

@@ -164,7 +164,7 @@ class Stream(_html.Shown):
     def _go_on(self, tell: Tell, done: int) -> None:
         if not self._told(tell, done, 0, 0):
             remedy = "map what is left: results that were given stay"
-            raise Interrupted("map", "to finish the batches", "a request to stop", remedy)
+            raise Interrupted("map", "every batch", "a request to stop before the last", remedy)
 
     def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
         known = "unknown" if self._chunks is None else f"{self._chunks:,}"

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn
 
+import numpy as np
+
 from becalm.errors import BadInput, Unsupported
 
 
@@ -40,12 +42,20 @@ def what_of(value: object) -> str | None:
     return getattr(type(value), "_what", None)
 
 
-def refuse_encrypted(op: str, value: object) -> None:
-    """Refuses an encrypted value where a number is wanted."""
+def require_numbers(op: str, value: object) -> None:
+    """Refuses an encrypted value where numbers are wanted, and an array with a mask."""
     what = what_of(value)
     if what is not None:
         remedy = "compute with ciphertexts of one kind and one key, or decrypt it"
         raise BadInput(op, "numbers, or ciphertexts of the same kind", what, remedy)
+    refuse_masked(op, value)
+
+
+def refuse_masked(op: str, value: object) -> None:
+    """Refuses an array with a mask: values that were not to count would be encrypted."""
+    if isinstance(value, np.ma.MaskedArray):
+        remedy = "replace what is masked, as by values.filled(0)"
+        raise BadInput(op, "an array without a mask", "a masked array", remedy)
 
 
 def _table(symbol: str, formula: str) -> Callable[..., NoReturn]:

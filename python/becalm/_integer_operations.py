@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _native, _values
+from becalm._encrypted import refuse_masked
 from becalm._native import Params
 from becalm.errors import BadInput, OutOfMemory
 from becalm.program import Cost
@@ -49,6 +50,7 @@ MOST_ENTRIES = 256
 
 def numbers(op: str, values: Any) -> npt.NDArray[Any]:
     """An array of Python objects. Raises for lists that do not form an array."""
+    refuse_masked(op, values)
     try:
         array = np.asarray(values, dtype=object)
         whole = not any(isinstance(v, (list, tuple, np.ndarray)) for v in array.ravel())

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from becalm import _native
-from becalm._encrypted import refuse_encrypted
+from becalm._encrypted import require_numbers
 from becalm._native import Params
 from becalm._native import counted as counted
 from becalm._native import megabytes as megabytes
@@ -24,7 +24,7 @@ TableSource = Callable[[int], int] | Sequence[Any] | npt.NDArray[Any]
 
 def integers(op: str, value: Any) -> npt.NDArray[np.int64]:
     """An array of integers of 64 bits, or a refusal that does not tell the values."""
-    refuse_encrypted(op, value)
+    require_numbers(op, value)
     try:
         array = np.asarray(value)
     except (ValueError, TypeError) as e:
@@ -47,7 +47,7 @@ def integers(op: str, value: Any) -> npt.NDArray[np.int64]:
 
 def objects(op: str, value: Any) -> npt.NDArray[Any]:
     """A number, or an array of numbers, as an array of whatever they are."""
-    refuse_encrypted(op, value)
+    require_numbers(op, value)
     try:
         return np.asarray(value, dtype=object)
     except (ValueError, TypeError) as e:

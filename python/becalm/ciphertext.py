@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from becalm import _html, _native, _public, _values
 from becalm._called import called
-from becalm._encrypted import ByTable, refuse_encrypted, what_of
+from becalm._encrypted import ByTable, require_numbers, what_of
 from becalm._native import Lwe, Params
 from becalm._tfhe_encrypted_table import EncryptedTable
 from becalm.errors import BadIndex, BadInput, Unsupported
@@ -512,7 +512,7 @@ def require_bits(x: object, remedy: str) -> Ciphertext:
 
 
 def _constants(op: str, value: Any) -> npt.NDArray[np.int64] | None:
-    refuse_encrypted(op, value)
+    require_numbers(op, value)
     if not isinstance(value, (list, tuple, np.ndarray)):
         try:
             operator.index(value)

@@ -110,8 +110,7 @@ fn checks() -> Result<Vec<Check>> {
     let mut checks = vec![];
     for (params, level) in pairs {
         if report::follow(&bar)(checks.len(), all).is_break() {
-            let (wanted, got) = ("to finish", "a request to stop");
-            return Err(Error::interrupted("doctor", wanted, got, "start it again").into());
+            return Err(Error::stopped("doctor", "start it again").into());
         }
         let what = format!("bootstrap {} with {}", params.name, level.name());
         checks.push(match bootstraps_right(params, level) {

@@ -242,6 +242,11 @@ impl Error {
         Error::io(op, format!("to read {}", path.display()), in_words(e), remedy).naming_file()
     }
 
+    /// An operation that its caller asked to stop.
+    pub fn stopped(op: &'static str, remedy: impl Into<String>) -> Self {
+        Error::interrupted(op, "to reach the end", "a request to stop before it", remedy)
+    }
+
     /// A file or folder that the operating system does not let this process write.
     pub fn unwritable(op: &'static str, path: &Path, e: &io::Error) -> Self {
         let remedy = match e.kind() {

@@ -18,9 +18,7 @@ pub const UNWATCHED: Progress<'static> = &|_, _| ControlFlow::Continue(());
 pub(crate) fn tell(op: &'static str, progress: Progress, done: usize, all: usize) -> Result<()> {
     match progress(done, all) {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => {
-            Err(Error::interrupted(op, "to finish", "a request to stop", "start it again"))
-        }
+        ControlFlow::Break(()) => Err(Error::stopped(op, "start it again")),
     }
 }
 

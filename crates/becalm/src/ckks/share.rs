@@ -151,8 +151,8 @@ pub(super) fn spend(op: &'static str, budget: &Budget, queries: u64) -> Result<(
     if budget.spend(queries) {
         return Ok(());
     }
-    let wanted = "a secret key, or a share of one, that may share one more decryption";
-    let got = format!("one that has spent {:.0} % of what it may", 100.0 * budget.spent());
+    let wanted = "a secret key (or its share) with decryptions left to share";
+    let got = format!("one that has spent {:.0} % of its budget", 100.0 * budget.spent());
     let remedy = "state more `queries` from the first one on, or make a new key";
     Err(Error::bad_input(op, wanted, got, remedy))
 }

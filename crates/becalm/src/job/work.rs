@@ -241,7 +241,7 @@ fn stop_unless(progress: Progress) -> Result<()> {
         return Ok(());
     }
     let remedy = "start a worker again: it goes on with the chunks that are left";
-    Err(Error::interrupted("work", "to finish the job", "a request to stop", remedy))
+    Err(Error::stopped("work", remedy))
 }
 
 fn wait(time: Duration, progress: Progress) -> Result<()> {

@@ -153,8 +153,7 @@ impl SecretKey {
             }
         });
         if ended.into_inner() {
-            let remedy = "start it again; nothing was kept";
-            return Err(Error::interrupted("keygen", "to finish", "a request to stop", remedy));
+            return Err(Error::stopped("keygen", "start it again; nothing was kept"));
         }
         Ok(EvaluationKey {
             params: self.params.clone(),
