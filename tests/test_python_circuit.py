@@ -97,6 +97,17 @@ def test_a_false_claim_of_bits_reads_the_same_alone_and_in_an_array(toy):
     assert [toy.secret.decrypt_bool(x[i]) for i in range(3)] == [True, False, True]
 
 
+def test_claims_of_a_file_have_no_power_over_a_terminal(toy):
+    file = toy.secret.encrypt([1, 2]).to_bytes()
+    for field in ("format", "version", "noise", "role"):
+        evil = forged(
+            file, lambda metadata, field=field: metadata.update({field: "\x1b[31m\nEVIL"})
+        )
+        with pytest.raises(becalm.Error) as e:
+            becalm.from_bytes(evil, allow_insecure=True)
+        assert "\x1b" not in str(e.value) and "\n" not in e.value.got, str(e.value)
+
+
 def test_the_cost_of_a_circuit_is_that_of_its_program():
     circuit = becalm.circuit.trace(lambda a, b: a + b, 4, 4)
     assert becalm.cost(circuit, "toy_2_2") == circuit.compile("toy_2_2").cost

@@ -232,7 +232,7 @@ def test_arguments_that_cannot_be(keys):
         ("queries of 1 or more, got 0", lambda: secret.bits_to_share(x, queries=0)),
     ]
     refused += [
-        ("a bound of 1 to 2^60", lambda b=b: x.vouched(values=b))
+        ("values within 2^-60 to 2^60", lambda b=b: x.vouched(values=b))
         for b in (float("nan"), 0.0, -3, float("inf"))
     ]
     for words, call in refused:
@@ -413,9 +413,9 @@ def test_sharing_says_which_reason_applies():
     secret, server = becalm.keygen("ckks_toy_12", slots=8, bootstrap=None, **TOY)
     x = secret.encrypt([0.5])
     for y, told in (
-        (x.within(0.75), "stated by `within`"),
+        (x.within(0.75), "that `within` stated"),
         (secret.encrypt([3.0]), "beyond the bound that they were encrypted with"),
-        (server.from_bytes(x.to_bytes()), "a file, a bootstrap or a lookup"),
+        (server.from_bytes(x.to_bytes()), "one that a file states"),
         (server.polynomial(x, [0, 1, 1]), "a polynomial"),
     ):
         with pytest.raises(becalm.BadInput, match=told) as e:
@@ -423,6 +423,30 @@ def test_sharing_says_which_reason_applies():
         assert "vouch" in e.value.remedy
         assert sum(word in e.value.got for word in ("within", "beyond", "file", "polynomial")) == 1
     assert secret.shared == 0
+
+
+def test_an_owner_vouches_for_a_bootstrap_and_for_small_values():
+    secret, server = becalm.keygen("ckks_toy_12", slots=8, **TOY)
+    x, dry = (secret.encrypt([v], level=0).bootstrap() for v in (0.5, 0.0))
+    with pytest.raises(becalm.BadInput, match=r"behind a bootstrap .*vouched"):
+        secret.bits_to_share(x, queries=1)
+    own = x.vouched(values=1, worst=2**-8)
+    like = x.vouched(like=dry.vouched(values=1, worst=2**-8))
+    assert own.account == like.account and own.account.shareable
+    assert secret.bits_to_share(own, queries=1) == secret.bits_to_share(like, queries=1)
+    # A bootstrap bounds neither without the other.
+    for bounds in ({}, {"values": 1}, {"worst": 2**-8}):
+        with pytest.raises(becalm.BadInput, match="both bounds"):
+            x.vouched(**bounds)
+    # A file may state any scale, behind a bootstrap too.
+    with pytest.raises(becalm.BadInput, match="like="):
+        server.from_bytes(x.to_bytes()).vouched()
+    small = secret.encrypt([0.25]).within(0.5)
+    assert not small.account.shareable
+    with pytest.raises(becalm.BadInput, match="that `within` stated"):
+        small.vouched()
+    small = small.vouched(values=0.5)
+    assert small.account.shareable and small.account.values == 0.5
 
 
 def test_errors_name_the_function_and_keep_the_remedy():

@@ -245,6 +245,24 @@ def test_the_page_lists_the_functions_of_numpy_that_work():
     assert sorted(n for row in named[3:] for n in row) == sorted(arrays)
 
 
+def test_the_page_tells_what_operations_cost():
+    page = (ROOT / "docs/apps/integers.md").read_text(encoding="utf-8")
+    rows = page.partition("| 64 bits | bootstraps | depth |")[2].partition("\n\n")[0]
+    told = {}
+    for row in rows.splitlines()[2:]:
+        names, *figures = row.strip("| ").split(" | ")
+        for name in names.split(", "):
+            told[name] = [int(figure) for figure in figures]
+    assert {"add", "min", "shl", "mul", "div_rem"} <= set(told)
+    for name, figures in told.items():
+        work, deep = (becalm.uint(64).cost(name, deep=deep) for deep in (False, True))
+        assert [work.bootstraps, work.depth, deep.bootstraps, deep.depth] == figures, name
+    counts = re.search(r"60 booleans take (\d+) bootstraps, 200 take (\d+)", page)
+    for op in ("all", "any"):
+        found = [becalm.boolean.cost(op, count=n).bootstraps for n in (60, 200)]
+        assert found == [int(count) for count in counts.groups()]
+
+
 def test_places_index_arrays(toy, arrays):
     a, x = arrays[0][0][0], arrays[0][1][0]
     assert same(toy, x[x.argmin()], a.min())

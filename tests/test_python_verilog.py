@@ -262,3 +262,27 @@ def test_a_promise_makes_no_value(case, tmp_path):
     path.write_text(f"module m(input [1:0] i, output logic y);\nalways_comb {case}\nendmodule\n")
     with pytest.raises(becalm.BadInput, match="without memory"):
         becalm.circuit.load(path)
+
+
+@pytest.mark.skipif(not HAS_YOSYS, reason="Yosys is not installed: pip install pyosys")
+@pytest.mark.parametrize(
+    ("macros", "call"),
+    [
+        ("`define R readmemh", "$`R"),
+        ("`define R readmemb", "$`R"),
+        ("`define D $", "`D`R"),
+        ("`define A(x) x", "$`A(readmemh)"),
+        ("`define R() readmemh", "$`R()"),
+        ("`define A(x, y) x`y\n`define R readmemh", "`A($, R)"),
+    ],
+)
+def test_macros_read_no_file(macros, call, tmp_path):
+    """A stranger's module must not put files of this machine into a program for a server."""
+    (tmp_path / "secret").write_text("0A 0B 0C 0D")
+    text = (
+        f"`define R readmemh\n{macros}\nmodule m(input [1:0] a, output [7:0] y);"
+        f' logic [7:0] t[4]; initial {call}("{tmp_path}/secret", t); assign y = t[a]; endmodule'
+    )
+    with pytest.raises(becalm.BadInput) as e:
+        becalm.circuit(text, format="verilog")
+    assert "0A" not in str(e.value)

@@ -172,9 +172,11 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         `like` is the result of the same computation on an encryption of zeros, made at home: this
         ciphertext must have its level, scale and slots, and gets its account. `values` bounds the
         absolute value of every slot, and `worst` its absolute error; a bound that is left out
-        stays as it is. A ciphertext from a server needs `like`, because a file may state any
-        scale. Never take a bound from the server: noise that is too small gives the secret key
-        away.
+        stays as it is. Without arguments you say that the keys of the computation are your own,
+        and nothing else. Behind a bootstrap, a polynomial, or a product of values above their
+        bound, `values` and `worst` are both needed. A ciphertext from a server needs `like`,
+        because a file may state any scale. Never take a bound from the server: noise that is too
+        small gives the secret key away.
 
         Parameters
         ----------
@@ -193,7 +195,8 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         Raises
         ------
         BadInput
-            For a ciphertext from a file without `like`, or a `like` that is not shareable.
+            For a ciphertext from a file without `like`, a `like` that is not shareable, and where
+            reasons not to share remain; the message names them.
 
         Examples
         --------
@@ -210,15 +213,11 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
             remedy = "run the same computation on an encryption of zeros, and pass its result"
             raise BadInput("vouched", "like=, a result computed at home", "none", remedy)
         like = None if like is None else require(like, "vouched")
-        account = self.account if like is None else like.account
-        bounds = (
-            account.values if values is None else _values.real("vouched", "values", values),
-            account.worst if worst is None else _values.real("vouched", "worst", worst),
+        native = self._native.vouched(
+            None if values is None else _values.real("vouched", "values", values),
+            None if worst is None else _values.real("vouched", "worst", worst),
+            None if like is None else like._native,
         )
-        if like is not None and not like.account.shareable:
-            remedy = "vouch for its bounds first: like.vouched(values=…, worst=…)"
-            raise BadInput("vouched", "a result whose account is vouched for", "another", remedy)
-        native = self._native.vouched(*bounds, None if like is None else like._native)
         return Ciphertext(native, self._server)
 
     def bootstrap(

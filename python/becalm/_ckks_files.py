@@ -76,7 +76,8 @@ def load_public_key(
 ) -> PublicKey:
     """Reads a public key of at most `limit` bytes (1 GiB by default), as `load_secret_key`.
 
-    No file can say whose key it is: take it from its owner, or compare `key_id`.
+    No file can say whose key it is, and `key_id` is a text in it that anybody can copy. Take the
+    key from its owner over a channel that nobody else writes to.
 
     Parameters
     ----------

@@ -19,6 +19,7 @@ from becalm.errors import BadInput, Unsupported, WrongKey
 
 if TYPE_CHECKING:
     from becalm._ckks_prepared import Prepared
+    from becalm._ckks_secret_key import SecretKey
     from becalm._ckks_server import Server
 
 #: A table: a result for each integer, or a function of one.
@@ -170,6 +171,9 @@ class PackedArray(ByTable, _html.Shown):
         made: PackedArray = -self + other
         return made
 
+    def __pos__(self) -> PackedArray:
+        return self
+
     def __neg__(self) -> PackedArray:
         return self._of(part.negate() for part in self._parts)
 
@@ -223,6 +227,23 @@ class PackedArray(ByTable, _html.Shown):
         [14, 13, 12, 0]
         """
         return self._serving("look up").lookup(self, table, progress=progress)
+
+    def decrypt(self, secret: SecretKey) -> npt.NDArray[np.uint8]:
+        """The same as `secret.decrypt(x)`: for the owner of the key alone.
+
+        Returns
+        -------
+        array
+            The integers, in the shape of the array.
+
+        Examples
+        --------
+        >>> secret, server = becalm.keygen("ckks_toy_table_4", allow_insecure=True, progress=False)
+        >>> secret.encrypt_packed([3, 1], bits=2).decrypt(secret).tolist()
+        [3, 1]
+        """
+        found: npt.NDArray[np.uint8] = _values.decrypted(self, secret)
+        return found
 
     def _serving(self, op: str) -> Server:
         if self._server is None:

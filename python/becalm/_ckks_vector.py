@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from becalm import _html, _native, _numpy, _values
 from becalm._called import called
-from becalm._encrypted import Encrypted, require_numbers
+from becalm._encrypted import Encrypted, require_numbers, what_of
 from becalm._native_calls import Operand
 from becalm.errors import BadInput, Unsupported
 
@@ -233,6 +233,9 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
 
     def __neg__(self) -> Self:
         return self._with(self._native.negate())
+
+    def __pos__(self) -> Self:
+        return self
 
     def __mul__(self, other: Any) -> Self:
         if isinstance(other, Vector):
@@ -560,9 +563,16 @@ def operand(x: object, op: str) -> Vector[Any]:
     """A ciphertext or a register of CKKS."""
     if isinstance(x, Vector):
         return x
-    got, remedy = type(x).__name__, "encrypt it first"
+    got, remedy = _values.named(x), "pass a Ciphertext; secret.encrypt makes one of numbers"
     if scheme := getattr(type(x), "_scheme", None):
         got, remedy = f"{got} of {scheme}", f"use the keys of {scheme} that it was encrypted by"
+    elif what := what_of(x):
+        got, remedy = (
+            what,
+            "pass a Ciphertext, which secret.encrypt makes; it takes no other",
+        )
+    elif isinstance(x, (bytes, bytearray, memoryview)):
+        remedy = "read a ciphertext's file from them first: becalm.from_bytes(x)"
     raise BadInput(op, "a CKKS ciphertext", got, remedy)
 
 

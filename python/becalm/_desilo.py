@@ -317,7 +317,7 @@ def otherwise(name: str) -> str:
 def cipher(op: str, x: object) -> Ciphertext:
     if isinstance(x, Ciphertext):
         return x
-    raise BadInput(op, "a ciphertext", kind_of(x), "encrypt it first")
+    raise BadInput(op, "a ciphertext", kind_of(x), "pass what engine.encrypt returned")
 
 
 def union(keys: Sequence[_native.CkksKeys]) -> _native.CkksKeys:

@@ -112,8 +112,9 @@ def shown(
         yield progress
         return
     if not (progress is None or isinstance(progress, (bool, np.bool_))):
-        remedy = "pass True, False or a function of the steps done and all steps"
-        raise BadInput(label, "a choice of progress", type(progress).__name__, remedy)
+        wanted = "True, False, None or a function as progress"
+        remedy = "a function takes the number of steps done and of all steps"
+        raise BadInput(label, wanted, type(progress).__name__, remedy)
     notebook = in_notebook()
     if (progress is not None and not progress) or (
         progress is None and not notebook and not (sys.stderr and sys.stderr.isatty())

@@ -111,6 +111,8 @@ def at_least_one(op: str, name: str, value: Any) -> int:
     number = value.__index__() if hasattr(value, "__index__") else None
     if number is not None and number < 1 and not isinstance(value, bool):
         raise BadInput(op, f"{name} of 1 or more", str(number), "choose a larger one")
+    if number is not None and number >> 63:
+        raise BadInput(op, f"{name} below 2^63", str(number), "choose a smaller one")
     return count(op, name, value)
 
 

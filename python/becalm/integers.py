@@ -281,8 +281,8 @@ class Integers(_integer_words.Words, _html.Shown):
         if not self._shape:
             raise BadInput("index", "an array", "a single integer", "index an array of integers")
         if key.type == boolean:
-            remedy = "how many are true is not known: choose with mask.select(x, 0)"
-            raise BadInput("index", "an encrypted place", "an encrypted mask", remedy)
+            remedy = "nobody knows how many are true: choose with mask.select(x, 0)"
+            raise BadInput("index", "encrypted integers", "encrypted booleans", remedy)
         if not len(self):
             raise BadInput("index", "at least one element", "none", "index a longer array")
         if len(self) > _integer_operations.MOST_ENTRIES:

@@ -76,9 +76,13 @@ pub struct EncryptArgs {
     /// A public key of CKKS in place of a secret key, for a vector.
     #[arg(long, conflicts_with_all = ["secret", "packed", "modulus", "below", "slot"])]
     pub(crate) public: Option<PathBuf>,
-    /// Values to encrypt: integers from 0 up, or, under a key of CKKS, real numbers.
-    #[arg(long, value_delimiter = ',', required = true, value_parser = Given::parse, allow_hyphen_values = true)]
+    /// Values to encrypt: integers from 0 up, or, under a key of CKKS, real numbers. Other users of the machine see them in its list of
+    /// processes: `--values-from` hides them.
+    #[arg(long, value_delimiter = ',', required_unless_present = "values_from", value_parser = Given::parse, allow_hyphen_values = true)]
     pub(crate) values: Vec<Given>,
+    /// A text file of the values, with commas, blanks or line ends between them; `-` is standard input.
+    #[arg(long, value_name = "FILE", conflicts_with = "values")]
+    pub(crate) values_from: Option<PathBuf>,
     /// As packed integers in one ciphertext of CKKS, under a key of a set with tables.
     #[arg(long, conflicts_with_all = ["modulus", "below", "slot"])]
     pub(crate) packed: bool,
@@ -91,6 +95,9 @@ pub struct EncryptArgs {
     /// Slots of a vector, by default all that the set has. Slots without a value hold 0.
     #[arg(long, conflicts_with = "packed")]
     pub(crate) slots: Option<usize>,
+    /// Public bound on the absolute values of a vector, which claims of errors hold for; by default 1.
+    #[arg(long, conflicts_with_all = ["packed", "modulus", "below", "slot"])]
+    pub(crate) bound: Option<f64>,
     /// Bits of a packed integer; by default as many as the tables of the set take.
     #[arg(long, requires = "packed")]
     pub(crate) bits: Option<u32>,
@@ -248,9 +255,9 @@ pub(crate) fn require_place(path: &Path, force: Force) -> Result<()> {
 /// Encrypts values.
 pub fn encrypt(args: &EncryptArgs) -> Result<()> {
     let secret = read(&args.secret, |path| SecretKey::load(path, args.trust.trust()))?;
-    if args.vector || args.level.is_some() || args.slots.is_some() {
+    if args.vector || args.level.is_some() || args.slots.is_some() || args.bound.is_some() {
         let key = args.secret.display();
-        usage!("{key} is no key of CKKS; leave --vector, --level and --slots out");
+        usage!("{key} is no key of CKKS; leave --vector, --level, --slots and --bound out");
     }
     let values = Given::integers(&args.values)?;
     let encoding = match args.modulus {

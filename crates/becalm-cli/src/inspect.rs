@@ -7,7 +7,7 @@ use becalm::cipher::file::{Description, Kind, TensorShape, Trust, VERSION, inspe
 use becalm::ckks::whole_bytes;
 use becalm::program::rlwe::{CkksProgram, RlweInfo};
 use becalm::program::{Cost, Need, Program, Reg};
-use becalm::words::{counted, megabytes};
+use becalm::words::{counted, megabytes, shown};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -90,7 +90,7 @@ fn rows(found: &Description, program: Option<&Recorded>) -> Vec<(&'static str, S
     let known = if found.in_table { "" } else { " (not a set of this version)" };
     let mut rows = vec![
         ("holds", format!("{}, {}", found.kind, megabytes(found.bytes as usize))),
-        ("parameter set", format!("{}{known}", found.params)),
+        ("parameter set", shown(format!("{}{known}", found.params))),
     ];
     rows.extend(found.key.map(|k| ("key id", k.to_string())));
     rows.extend(found.role.map(|r| ("under", format!("the {r:?} key").to_lowercase())));
@@ -114,8 +114,7 @@ fn rows(found: &Description, program: Option<&Recorded>) -> Vec<(&'static str, S
     rows.extend(program.iter().flat_map(|program| program.rows()));
     if !found.note.is_empty() {
         // Whoever wrote the file wrote this.
-        let shown = found.note.chars().map(|c| if c.is_control() { ' ' } else { c });
-        rows.push(("note", shown.collect()));
+        rows.push(("note", shown(found.note.clone())));
     }
     if let Some(whole) = whole_bytes(found).filter(|whole| *whole != found.bytes) {
         let (bytes, off) = (found.bytes, whole.abs_diff(found.bytes));
@@ -131,7 +130,7 @@ fn rows(found: &Description, program: Option<&Recorded>) -> Vec<(&'static str, S
     rows.push(("checked", checked.into()));
     let tensor = |t: &TensorShape| {
         let size = megabytes(t.bytes as usize);
-        ("tensor", format!("{} {:?} {}, {size}", t.name, t.shape, t.dtype))
+        ("tensor", shown(format!("{} {:?} {}, {size}", t.name, t.shape, t.dtype)))
     };
     rows.extend(found.tensors.iter().map(tensor));
     rows

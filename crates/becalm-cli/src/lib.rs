@@ -121,15 +121,18 @@ fn of_ckks(path: &Path) -> anyhow::Result<bool> {
     Ok(output::read(path, Kind::of)?.of_ckks())
 }
 
-fn encrypt(args: &files::EncryptArgs) -> anyhow::Result<()> {
+fn encrypt(mut args: files::EncryptArgs) -> anyhow::Result<()> {
     files::require_place(&args.out, args.force)?;
+    if let Some(path) = &args.values_from {
+        args.values = report::Given::read(path)?;
+    }
     if args.public.is_some() {
-        return vectors::encrypt(args);
+        return vectors::encrypt(&args);
     }
     match of_ckks(&args.secret)? {
-        _ if args.packed => packed::encrypt(args),
-        true => vectors::encrypt(args),
-        false => files::encrypt(args),
+        _ if args.packed => packed::encrypt(&args),
+        true => vectors::encrypt(&args),
+        false => files::encrypt(&args),
     }
 }
 
@@ -207,7 +210,7 @@ fn run_with(words: Vec<OsString>) -> u8 {
         Verb::Estimate(a) => estimate::run(&a),
         Verb::Noise(a) => noise::run(&a),
         Verb::Keygen(a) => keygen(&a),
-        Verb::Encrypt(a) => encrypt(&a),
+        Verb::Encrypt(a) => encrypt(a),
         Verb::Eval(a) => eval(&a),
         Verb::Function(a) => function::run(&a),
         Verb::Job(a) => job::run(&a),

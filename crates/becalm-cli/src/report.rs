@@ -3,15 +3,17 @@
 use crate::signals::unless_stopped;
 use crate::status::usage;
 use anyhow::Result;
-use becalm::Missing;
 use becalm::backend::{Evaluate, Evaluator, Fallback, Info, names, require_name};
 use becalm::cipher::{EvaluationKey, SecretKey};
+use becalm::words::{megabytes, shown};
+use becalm::{Error, Missing};
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Command};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::ffi::OsStr;
-use std::io::{ErrorKind, Write};
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -37,9 +39,15 @@ impl TypedValueParser for Device {
     }
 }
 
-/// Prints to standard output; a reader that has gone away is not an error.
+/// Prints lines to standard output; a reader that has gone away is not an error. Names of others have no power over the terminal.
 pub fn print(text: &str) -> Result<()> {
-    printed(writeln!(std::io::stdout(), "{text}"))
+    printed(writeln!(std::io::stdout(), "{}", lines(text)))
+}
+
+/// Lines, of which each is [`shown`].
+fn lines(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(|line| shown(line.into())).collect();
+    lines.join("\n")
 }
 
 /// Writes what standard output still holds, as [`print()`] does.
@@ -54,7 +62,7 @@ pub fn flush() -> Result<()> {
 pub fn printed(done: std::io::Result<()>) -> Result<()> {
     match done {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => {
-            Err(becalm::Error::unwritable("print", Path::new("standard output"), &e).into())
+            Err(Error::unwritable("print", Path::new("standard output"), &e).into())
         }
         _ => Ok(()),
     }
@@ -62,7 +70,7 @@ pub fn printed(done: std::io::Result<()>) -> Result<()> {
 
 /// Writes a message to standard error. Where nobody can read it, the work that it tells of goes on.
 pub fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{}", lines(text));
 }
 
 /// Prints a value as JSON.
@@ -82,7 +90,7 @@ pub fn require_folder(file: Option<&Path>) -> Result<()> {
     match folder.filter(|folder| !folder.is_dir()) {
         Some(folder) => {
             let got = format!("no folder {}", folder.display());
-            Err(becalm::Error::io("--json", "a folder that exists", got, "make it first").into())
+            Err(Error::io("--json", "a folder that exists", got, "make it first").into())
         }
         None => Ok(()),
     }
@@ -115,7 +123,7 @@ pub fn positive(text: &str) -> std::result::Result<f64, String> {
 
 /// An error, and the command or option of its remedy: the CPU, where that can do what a machine did not; a limit; keys of a program.
 pub fn refusal(error: &anyhow::Error) -> String {
-    let detail = error.downcast_ref::<becalm::Error>().map(becalm::Error::detail);
+    let detail = error.downcast_ref::<Error>().map(Error::detail);
     let option = match detail {
         Some(d) if d.cpu_can => " (--device cpu)".into(),
         Some(d) if d.over_limit => " (--limit, where the command has it)".into(),
@@ -225,6 +233,9 @@ pub(crate) fn value(text: &str) -> Result<u64, String> {
     text.trim().parse().map_err(|_| format!("values are integers from 0 up, not `{text}`"))
 }
 
+/// The longest text of values that is read.
+const MOST_TEXT: u64 = 64 << 20;
+
 /// A value to encrypt: an integer from 0 up, or another number, which the slots of CKKS alone hold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Given {
@@ -239,6 +250,35 @@ impl Given {
         let real = || text.parse().ok().filter(|x: &f64| x.is_finite()).map(Given::Real);
         let found = text.parse().ok().map(Given::Integer).or_else(real);
         found.ok_or_else(|| format!("values are numbers, not `{text}`"))
+    }
+
+    /// From a text file; `-` is standard input. Errors tell the place of a value, and not the value.
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<Given>> {
+        let unreadable = |e| Error::unreadable("encrypt", path, &e);
+        let mut text = String::new();
+        let from: Box<dyn Read> = match path.as_os_str() == "-" {
+            true => Box::new(std::io::stdin().lock()),
+            false => Box::new(File::open(path).map_err(unreadable)?),
+        };
+        from.take(MOST_TEXT + 1).read_to_string(&mut text).map_err(unreadable)?;
+        let refused = |got: String| {
+            let remedy = "write numbers with commas, blanks or line ends between them";
+            Error::bad_file("encrypt", format!("numbers in {}", path.display()), got, remedy)
+        };
+        if text.len() as u64 > MOST_TEXT {
+            return Err(
+                refused(format!("more than {} of text", megabytes(MOST_TEXT as usize))).into()
+            );
+        }
+        let words = text.split(|c: char| c == ',' || c.is_whitespace()).filter(|w| !w.is_empty());
+        let one = |(word, at): (&str, usize)| {
+            Given::parse(word).map_err(|_| refused(format!("another text as value {at}")))
+        };
+        let found = words.zip(1..).map(one).collect::<Result<Vec<_>, _>>()?;
+        match found.is_empty() {
+            true => Err(refused("none".into()).into()),
+            false => Ok(found),
+        }
     }
 
     pub(crate) fn real(self) -> f64 {

@@ -12,6 +12,7 @@ use anyhow::Result;
 use becalm::Error;
 use becalm::backend::Cpu;
 use becalm::bootstrap::ckks::{KeyPlan, Wish};
+use becalm::cipher::Standing;
 use becalm::cipher::file::{Output, Part, Trust};
 use becalm::ckks::{Context, Needs};
 use becalm::math::complex::Complex;
@@ -137,13 +138,24 @@ pub fn encrypt(args: &EncryptArgs) -> Result<()> {
     let x = match &args.public {
         Some(_) => {
             let public = read(key, |path| context.load_public_key(path, trust))?;
-            context.encrypt_public(&values, level, &public)?
+            match args.bound {
+                Some(bound) => context.encrypt_public_within(&values, bound, level, &public)?,
+                None => context.encrypt_public(&values, level, &public)?,
+            }
         }
         None => {
             let secret = read(key, |path| context.load_secret_key(path, trust))?;
-            context.encrypt(&values, level, &secret)?
+            match args.bound {
+                Some(bound) => context.encrypt_within(&values, bound, level, &secret)?,
+                None => context.encrypt(&values, level, &secret)?,
+            }
         }
     };
+    if x.account().standing.has(Standing::EXCEEDED) {
+        report::say(
+            "becalm: a value exceeds 1, so no claim of errors holds; state the largest absolute value (--bound)",
+        );
+    }
     let bytes = context.noted_ciphertext_to_bytes(&x, Some(true))?;
     let (size, level) = (bytes.len(), x.level());
     args.force.save(vec![file(&args.out, false, bytes)])?;

@@ -206,3 +206,23 @@ fn inspect_says_what_a_program_of_tfhe_needs_and_costs() {
     }
     assert!(says.contains("recorded again"), "{says}");
 }
+
+/// Names in files of others neither colour the terminal nor forge a line of a log, in reports and in errors.
+#[test]
+fn names_of_others_have_no_power_over_a_terminal() {
+    let f = Folder::new("names");
+    let name = "y\u{1b}[31mRED\u{202e}";
+    f.write(
+        "good.blif",
+        &format!(".model m\n.inputs a b\n.outputs {name}\n.names a b {name}\n11 1\n.end\n"),
+    );
+    f.write("bad.blif", &format!(".model m\n.inputs a b\n.outputs {name}\n.end\n"));
+    let said = f.succeed("circuit cost good.blif");
+    let refused = f.refuse("circuit cost bad.blif");
+    for text in [said, refused] {
+        assert!(
+            !text.contains(['\u{1b}', '\u{202e}']) && text.contains(r"y\u{1b}[31mRED\u{202e}"),
+            "{text:?}"
+        );
+    }
+}

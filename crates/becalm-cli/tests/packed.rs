@@ -4,6 +4,7 @@ mod harness;
 
 use harness::Folder;
 use serde_json::json;
+use std::process::Command;
 
 const KEYGEN: &str = "keygen --params ckks_toy_table_4 --allow-insecure";
 const ENCRYPT: &str = "encrypt --packed --allow-insecure";
@@ -79,4 +80,41 @@ fn wrong_calls_say_why() {
         4,
         "encrypt --packed --secret evaluation.becalm --values 1 -o w --allow-insecure",
     );
+}
+
+/// Arguments stand in the list of processes, and a full vector is longer than an argument may be.
+#[test]
+fn values_come_from_a_file_or_from_standard_input() {
+    let f = Folder::new("values-from");
+    f.succeed("keygen --params ckks_toy_12 --bootstrap none --allow-insecure");
+    let values: Vec<f64> = (0..2048).map(|i| f64::from(i - 1024) / 1024.0).collect();
+    let text: Vec<String> = values.iter().map(|v| format!("{v:.60}")).collect();
+    std::fs::write(f.0.join("values.txt"), text.join("\n")).unwrap();
+    f.succeed("encrypt --values-from values.txt -o x.becalm --allow-insecure");
+    let shell = "\"$0\" encrypt --values-from - -o y.becalm --allow-insecure < values.txt";
+    let piped = Command::new("sh")
+        .current_dir(&f.0)
+        .args(["-c", shell, env!("CARGO_BIN_EXE_becalm")])
+        .status();
+    assert!(piped.unwrap().success());
+    for file in ["x.becalm", "y.becalm"] {
+        let got = f.succeed(&format!("decrypt {file} --allow-insecure --json"));
+        let got: Vec<f64> = serde_json::from_str(&got).unwrap();
+        let off = got.iter().zip(&values).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(got.len() == 2048 && off < 1e-6, "{off}");
+    }
+    // Claims of errors hold for values within the bound.
+    let line = "encrypt --values 31.25 --slots 8 --allow-insecure -o";
+    let said = |line: &str| String::from_utf8(f.run(line).stderr).unwrap();
+    assert!(said(&format!("{line} a")).contains("a value exceeds 1"));
+    assert_eq!(said(&format!("{line} b --bound 32")), "");
+    assert!(said(&format!("{line} c --bound 31")).contains("absolute value 31 at most"));
+    // The place of a value is told, and never the value.
+    for (text, told) in [("1, 0.5 4z242", "value 3"), (" \n", "none")] {
+        std::fs::write(f.0.join("values.txt"), text).unwrap();
+        let says = f.refuse_with(4, "encrypt --values-from values.txt -o z --allow-insecure");
+        assert!(says.contains(told) && !says.contains("4z242"), "{says}");
+    }
+    f.refuse_with(2, "encrypt --values-from values.txt --values 1 -o z --allow-insecure");
+    f.refuse_with(2, "encrypt -o z --allow-insecure");
 }

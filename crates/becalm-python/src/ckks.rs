@@ -151,13 +151,13 @@ impl CkksCiphertext {
     fn account(&self) -> (f64, f64, f64, bool) {
         let Account { values, error, worst, standing, .. } = on_kept!(self, account);
         let room = self.0.on.context.largest_at(self.level(), self.scale());
-        (values, error, worst, standing == Standing::Bounded && values + worst <= room)
+        (values, error, worst, standing == Standing::BOUNDED && values + worst <= room)
     }
 
-    /// Whether the owner of the key computed the account, if with values that may be larger.
+    /// Whether the account was computed here, and no file states it.
     #[getter]
     fn computed(&self) -> bool {
-        on_kept!(self, account).standing > Standing::Wrapped
+        !on_kept!(self, account).standing.has(Standing::CLAIMED)
     }
 
     /// The bits that the claim leaves, in words, if these are so few that a result may be noise.
@@ -183,21 +183,23 @@ impl CkksCiphertext {
         self.make(py, move |_, x| x.clone().within(bound))
     }
 
-    /// The same ciphertext with bounds that the owner of the key vouches for; with `like`, of the level, scale and slots of that.
-    #[pyo3(signature = (values, worst, like=None))]
+    /// The same ciphertext with bounds that the owner of the key vouches for; with `like`, those of that which are not given.
+    #[pyo3(signature = (values=None, worst=None, like=None))]
     fn vouched(
         &self,
         py: Python<'_>,
-        values: f64,
-        worst: f64,
+        values: Option<f64>,
+        worst: Option<f64>,
         like: Option<&CkksCiphertext>,
     ) -> PyResult<Self> {
         let like = like.map(|like| like.0.clone());
-        self.make(py, move |_, x| {
-            if let Some(like) = like {
-                x.require_like(&*like.open()?)?;
+        self.make(py, move |_, x| match like {
+            Some(like) => {
+                let x = x.clone().vouched_like(&*like.open()?)?;
+                let Account { values: v, worst: w, .. } = x.account();
+                x.vouched(values.unwrap_or(v), worst.unwrap_or(w))
             }
-            x.clone().vouched(values, worst)
+            None => x.clone().vouched(values, worst),
         })
     }
 

@@ -1,6 +1,7 @@
 //! One error type for the whole library: every error says which operation failed, what it wanted, what it got and
 //! what to do about it. No secret ever enters a message.
 
+use crate::words::shown;
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
@@ -114,6 +115,9 @@ pub enum Error {
     Interrupted(Box<Detail>),
 }
 
+/// Characters of a part of a message. A name in a file may have as many as the file.
+const MOST_STATED: usize = 4000;
+
 /// The name of a run in errors, unless the call that made it says its own by [`Error::ran_by`].
 pub(crate) const RUN: &str = "run";
 
@@ -125,7 +129,9 @@ macro_rules! constructors {
         impl Error {
             $($(#[$doc])*
             pub fn $name(op: impl Into<Cow<'static, str>>, wanted: impl Into<String>, got: impl Into<String>, remedy: impl Into<String>) -> Self {
-                let (op, wanted, got, remedy) = (op.into(), wanted.into(), got.into(), remedy.into());
+                // Names in files are of others.
+                let [wanted, got, remedy] = [wanted.into(), got.into(), remedy.into()].map(stated);
+                let op = op.into();
                 Error::$variant(Box::new(Detail { op, wanted, got, remedy, missing: None, cpu_can: false, over_limit: false, names_file: false }))
             })*
 
@@ -203,6 +209,16 @@ constructors! {
     unsupported => Unsupported,
     /// The caller asked to stop.
     interrupted => Interrupted,
+}
+
+/// A part of a message, as one line of bounded length.
+fn stated(text: String) -> String {
+    let mut text = shown(text);
+    if let Some((end, _)) = text.char_indices().nth(MOST_STATED) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 /// The words of the system. It does not name the end of a file, so that has words of its own.

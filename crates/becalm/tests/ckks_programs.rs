@@ -4,7 +4,7 @@
 use becalm::backend::{Ckks, CkksSetup, Cpu, Evaluator};
 use becalm::bootstrap::ckks::{Settings, Values, regular, sign, slots_first, sparse, tables};
 use becalm::cipher::file::{Kind, Trust, inspect};
-use becalm::cipher::{Account, CkksKeys, Rlwe};
+use becalm::cipher::{Account, CkksKeys, Rlwe, Standing};
 use becalm::ckks::{Chain, Chebyshev, Context, Matrix};
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
@@ -65,77 +65,93 @@ fn map() -> Matrix {
 }
 
 /// Every instruction that a user's levels allow, each on the two arguments; and what it should give.
-fn every_instruction(p: &mut CkksProgram) -> Result<Vec<Vec<Complex>>> {
-    let (x, y) = (message(0.3), message(1.7));
+fn every_instruction(p: &mut CkksProgram, [x, y]: [&[Complex]; 2]) -> Result<Vec<Vec<Complex>>> {
     let [a, b] = [p.input(6, SLOTS)?, p.input(6, SLOTS)?];
     let scale = p.info(a).map_or(0.0, |i| i.scale);
     let poly = Chebyshev(vec![0.1, 0.5, 0.0, -0.25]);
     let real = p.conjugate(a)?;
     let real = p.add(a, real)?;
     let real = p.multiply_constant(real, 0.5)?;
-    let real_values = each(&x, |x| Complex::from(x.re));
+    let real_values = each(x, |x| Complex::from(x.re));
     let pairs = [(a, b), (b, b)];
     let low = p.level_down(a, 3)?;
     let squared = p.multiply(a, a)?;
     let half = p.trace(a, SLOTS / 2)?;
     let wide = p.divide(a, 2f64.powi(40))?;
     let made = [
-        (p.linear(a, map(), 2, scale)?, map().apply(&x)),
+        (p.linear(a, map(), 2, scale)?, map().apply(x)),
         (
             p.polynomial(real, poly.clone(), scale)?,
             each(&real_values, |x| Complex::from(poly.value(x.re))),
         ),
-        (p.double_angle(a)?, each(&x, |x| x * x * 2.0 - Complex::from(1.0))),
-        (p.trace(a, SLOTS / 2)?, both(&x, &turned(&x, SLOTS / 2), |a, b| a + b)),
-        (p.multiply(a, b)?, both(&x, &y, |a, b| a * b)),
-        (p.multiply_i(a)?, each(&x, |x| x * Complex::new(0.0, 1.0))),
-        (p.conjugate(a)?, each(&x, |x| x.conj())),
-        (p.rotate(a, -3)?, turned(&x, SLOTS - 3)),
-        (p.add(a, b)?, both(&x, &y, |a, b| a + b)),
-        (p.subtract(a, b)?, both(&x, &y, |a, b| a - b)),
-        (p.add_constant(a, 0.75)?, each(&x, |x| x + Complex::from(0.75))),
-        (p.divide(a, 2.0)?, each(&x, |x| x * 0.5)),
-        (p.dot(&pairs)?, both(&x, &y, |a, b| a * b + b * b)),
-        (p.negate(a)?, each(&x, |x| -x)),
+        (p.double_angle(a)?, each(x, |x| x * x * 2.0 - Complex::from(1.0))),
+        (p.trace(a, SLOTS / 2)?, both(x, &turned(x, SLOTS / 2), |a, b| a + b)),
+        (p.multiply(a, b)?, both(x, y, |a, b| a * b)),
+        (p.multiply_i(a)?, each(x, |x| x * Complex::new(0.0, 1.0))),
+        (p.conjugate(a)?, each(x, |x| x.conj())),
+        (p.rotate(a, -3)?, turned(x, SLOTS - 3)),
+        (p.add(a, b)?, both(x, y, |a, b| a + b)),
+        (p.subtract(a, b)?, both(x, y, |a, b| a - b)),
+        (p.add_constant(a, 0.75)?, each(x, |x| x + Complex::from(0.75))),
+        (p.divide(a, 2.0)?, each(x, |x| x * 0.5)),
+        (p.dot(&pairs)?, both(x, y, |a, b| a * b + b * b)),
+        (p.negate(a)?, each(x, |x| -x)),
         (
             p.sum(a, 4)?,
             (0..SLOTS)
-                .map(|j| turned(&x, j)[..4].iter().fold(Complex::default(), |a, b| a + *b))
+                .map(|j| turned(x, j)[..4].iter().fold(Complex::default(), |a, b| a + *b))
                 .collect(),
         ),
-        (p.multiply_constant(a, -0.3)?, each(&x, |x| x * -0.3)),
-        (p.weighted_sum(&[(a, 0.5), (b, -2.0)])?, both(&x, &y, |a, b| a * 0.5 - b * 2.0)),
-        (p.add_plain(a, &y)?, both(&x, &y, |a, b| a + b)),
-        (p.add_plain(a, &[Complex::from(0.5)])?, each(&x, |x| x + Complex::from(0.5))),
-        (p.multiply_plain(a, &y)?, both(&x, &y, |a, b| a * b)),
-        (low, x.clone()),
-        (p.level_down(squared, 4)?, each(&x, |x| x * x)),
-        (p.repeat(half, SLOTS)?, both(&x, &turned(&x, SLOTS / 2), |a, b| a + b)),
-        (p.rescale(wide)?, each(&x, |x| x * 2f64.powi(-40))),
+        (p.multiply_constant(a, -0.3)?, each(x, |x| x * -0.3)),
+        (p.weighted_sum(&[(a, 0.5), (b, -2.0)])?, both(x, y, |a, b| a * 0.5 - b * 2.0)),
+        (p.add_plain(a, y)?, both(x, y, |a, b| a + b)),
+        (p.add_plain(a, &[Complex::from(0.5)])?, each(x, |x| x + Complex::from(0.5))),
+        (p.multiply_plain(a, y)?, both(x, y, |a, b| a * b)),
+        (low, x.to_vec()),
+        (p.level_down(squared, 4)?, each(x, |x| x * x)),
+        (p.repeat(half, SLOTS)?, both(x, &turned(x, SLOTS / 2), |a, b| a + b)),
+        (p.rescale(wide)?, each(x, |x| x * 2f64.powi(-40))),
     ];
     made.into_iter().map(|(reg, values)| p.output(reg).map(|()| values)).collect()
+}
+
+/// Values on the unit circle: as large as a bound of 1 allows, and not real.
+fn circle() -> Vec<Complex> {
+    (0..SLOTS).map(|k| Complex::new((k as f64).cos(), (k as f64).sin())).collect()
 }
 
 #[test]
 fn every_instruction_computes_what_it_says() {
     let context = toy();
-    let mut program = CkksProgram::new(&context);
-    let wanted = every_instruction(&mut program).unwrap();
-    let program = CkksProgram::from_bytes(&program.to_bytes().unwrap(), TOY).unwrap();
     let secret = context.secret_key().unwrap();
-    let keys = context.keys(&secret, &program.needs()).unwrap();
-    let inputs = [message(0.3), message(1.7)].map(|m| context.encrypt(&m, 6, &secret).unwrap());
-    let (evaluator, program) = (evaluator(&context, keys), Arc::new(program));
-    let results = evaluator.run(&program, &inputs.iter().collect::<Vec<&Rlwe>>()).unwrap();
-    assert_eq!(results.len(), wanted.len());
-    for (i, (x, wanted)) in results.iter().zip(&wanted).enumerate() {
-        let info = program.info(program.outputs()[i]).unwrap();
-        assert_eq!((x.level(), x.scale()), (info.level, info.scale), "result {i}");
-        let got = context.decrypt(x, &secret).unwrap();
-        let worst = got.iter().zip(wanted).map(|(a, b)| (*a - *b).abs()).fold(0.0, f64::max);
-        assert!(worst < 2f64.powi(-20), "result {i}: off by 2^{:.1}", worst.log2());
+    for [x, y] in [[message(0.3), message(1.7)], [vec![Complex::new(0.0, 1.0); SLOTS], circle()]] {
+        let mut program = CkksProgram::new(&context);
+        let wanted = every_instruction(&mut program, [&x, &y]).unwrap();
+        let program = CkksProgram::from_bytes(&program.to_bytes().unwrap(), TOY).unwrap();
+        let keys = context.keys(&secret, &program.needs()).unwrap();
+        let inputs = [x, y].map(|m| context.encrypt(&m, 6, &secret).unwrap());
+        let (evaluator, program) = (evaluator(&context, keys), Arc::new(program));
+        let results = evaluator.run(&program, &inputs.iter().collect::<Vec<&Rlwe>>()).unwrap();
+        assert_eq!(results.len(), wanted.len());
+        for (i, (x, wanted)) in results.iter().zip(&wanted).enumerate() {
+            let info = program.info(program.outputs()[i]).unwrap();
+            assert_eq!((x.level(), x.scale()), (info.level, info.scale), "result {i}");
+            let got = context.decrypt(x, &secret).unwrap();
+            let worst = got.iter().zip(wanted).map(|(a, b)| (*a - *b).abs()).fold(0.0, f64::max);
+            assert!(worst < 2f64.powi(-20), "result {i}: off by 2^{:.1}", worst.log2());
+            // Sharing relies on these bounds, for every message within the bound of its encryption.
+            let (account, most) = (x.account(), wanted.iter().map(|v| v.abs()).fold(0.0, f64::max));
+            if account.standing == Standing::BOUNDED {
+                let within = most <= account.values * (1.0 + 1e-12) && worst <= account.worst;
+                assert!(within, "result {i}: {most} and {worst:e} where {account:?}");
+            }
+        }
+        names_are_complete(&program);
     }
-    // An instruction missing here would go untested.
+}
+
+/// An instruction missing here would go untested.
+fn names_are_complete(program: &CkksProgram) {
     let mut names = BTreeSet::from_iter(program.ops().iter().map(CkksOp::name));
     // Parts of bootstraps, of which programs are run below, and in ckks_tables.rs.
     let (inner, table) = (with_bootstraps().unwrap(), chain("ckks_toy_table_4"));

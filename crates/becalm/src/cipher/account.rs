@@ -3,6 +3,8 @@
 //! An account follows from public facts alone: the noise of encryption, declared bounds on values, and the instructions of the programs
 //! that ran since. A program computes the accounts of its results (`program/rlwe/account.rs`); no machine does.
 
+use crate::math::complex::DOUBLES;
+use crate::words::number;
 use crate::{Error, Result};
 
 /// Fewest bits of a value that a claim leaves before it is worth a warning.
@@ -14,23 +16,77 @@ pub(crate) const TAIL: f64 = 14.0;
 /// P(|xy| > t) ≈ √(πt)·e^(-2t).
 pub(crate) const PRODUCT_TAIL: f64 = 52.0;
 
-/// How an account came about, and thus who may rely on it. A result has the least of its arguments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
-    /// A file, a bootstrap or a lookup states it.
-    Claimed,
-    /// The level may have no room for its values, which may have wrapped.
-    Wrapped,
-    /// It was computed here, but with keys from a file, which cannot prove who made them.
-    Foreign,
-    /// It was computed here, from encryption on, but a polynomial is bounded for values in its domain alone.
-    Polynomial,
-    /// It was computed here, but with a smaller bound on values that whoever computes stated.
-    Stated,
-    /// It was computed here, of values beyond the bound of their encryption.
-    Exceeded,
-    /// It was computed here, of values that were compared with their bound when they were encrypted.
-    Bounded,
+/// The reasons for which nobody may rely on an account, as a set. A result has those of all its arguments.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Standing(u8);
+
+/// Each reason, as it follows "an account …" in a message.
+const REASONS: [(Standing, &str); 8] = [
+    (Standing::CLAIMED, "that a file states"),
+    (Standing::FOREIGN, "computed with keys from a file"),
+    (
+        Standing::REFRESHED,
+        "behind a bootstrap or a lookup, which holds only for values in its range",
+    ),
+    (Standing::POLYNOMIAL, "behind a polynomial, which holds only for values in its domain"),
+    (Standing::STATED, "with a bound on values that `within` stated"),
+    (Standing::EXCEEDED, "of values beyond the bound that they were encrypted with"),
+    (Standing::WRAPPED, "of values that may have been too large for their level"),
+    (Standing::INHERITED, "whose error follows from such a bound on values"),
+];
+
+impl Standing {
+    /// No reason: it was computed here, of values that were compared with their bound when they were encrypted.
+    pub const BOUNDED: Standing = Standing(0);
+    /// A file states it.
+    pub const CLAIMED: Standing = Standing(1);
+    /// Keys from a file computed it, and a file cannot prove who made them.
+    pub const FOREIGN: Standing = Standing(1 << 1);
+    /// A bootstrap or a lookup holds for values in its range alone.
+    pub const REFRESHED: Standing = Standing(1 << 2);
+    /// A polynomial is bounded for values in its domain alone.
+    pub const POLYNOMIAL: Standing = Standing(1 << 3);
+    /// Whoever computes stated a smaller bound on values.
+    pub const STATED: Standing = Standing(1 << 4);
+    /// Values exceeded the bound of their encryption.
+    pub const EXCEEDED: Standing = Standing(1 << 5);
+    /// The level may have no room for the values, which may have wrapped.
+    pub const WRAPPED: Standing = Standing(1 << 6);
+    /// The bound on the error follows from a bound on values that may be wrong.
+    pub const INHERITED: Standing = Standing(1 << 7);
+
+    /// Bounds on values that may be wrong.
+    const VALUES: Standing = Standing(Self::STATED.0 | Self::EXCEEDED.0 | Self::WRAPPED.0);
+
+    /// The reasons of both.
+    pub const fn with(self, other: Standing) -> Standing {
+        Standing(self.0 | other.0)
+    }
+
+    /// The reasons that the other does not have.
+    pub const fn without(self, other: Standing) -> Standing {
+        Standing(self.0 & !other.0)
+    }
+
+    /// Whether it has one of these reasons.
+    pub const fn has(self, any: Standing) -> bool {
+        self.0 & any.0 != 0
+    }
+
+    /// The reasons in words, as they follow "an account …".
+    pub fn reasons(self) -> String {
+        let held = REASONS.iter().filter(|(one, _)| self.has(*one)).map(|(_, words)| *words);
+        held.collect::<Vec<&str>>().join(", and ")
+    }
+}
+
+impl std::fmt::Debug for Standing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            Standing::BOUNDED => f.write_str("bounded"),
+            _ => f.write_str(&self.reasons()),
+        }
+    }
 }
 
 /// The instruction of a program that multiplied the claimed error most.
@@ -47,7 +103,7 @@ pub struct Loss {
 /// Bounds on the slots of a ciphertext: on the absolute values, and on the absolute error of each.
 ///
 /// They hold for every message within the bound on values. A ciphertext of values beyond that bound may have a larger error. Only an
-/// account that is [`Standing::Bounded`] is a ground to share a decryption on.
+/// account that is [`Standing::BOUNDED`] is a ground to share a decryption on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Account {
     /// Upper bound on the absolute value of a slot, without its error.
@@ -71,14 +127,59 @@ impl Account {
         values: f64::INFINITY,
         error: f64::INFINITY,
         worst: f64::INFINITY,
-        standing: Standing::Claimed,
+        standing: Standing::CLAIMED,
         loss: None,
         parties: 1,
     };
 
-    /// That of a ciphertext that was computed with keys from a file.
-    pub(crate) fn foreign(self) -> Account {
-        Account { standing: self.standing.min(Standing::Foreign), ..self }
+    /// The same account with a further reason not to rely on it.
+    pub(crate) fn but(self, reason: Standing) -> Account {
+        Account { standing: self.standing.with(reason), ..self }
+    }
+
+    /// The account that the owner of the key vouches for. Without a bound the owner says that the keys of the computation are the owner's
+    /// own; with one on values, that they are within it; with both, all of the account.
+    ///
+    /// # Errors
+    /// `BadInput` for a bound on values outside of 2^-60 ..= 2^60 or on errors outside of 2^-200 ..= 2^60, and where reasons not to rely on
+    /// the account remain.
+    pub(crate) fn vouched(self, values: Option<f64>, worst: Option<f64>) -> Result<Account> {
+        let (v, w) = (values.unwrap_or(self.values), worst.unwrap_or(self.worst));
+        let fits = |least: i32, x| (f64::from(least).exp2()..=60f64.exp2()).contains(&x);
+        if !(fits(-60, v) && fits(-200, w)) {
+            let wanted = "values within 2^-60 to 2^60, and an error within 2^-200 to 2^60";
+            let remedy = "compute both from the inputs and the computation, as `account` does";
+            return Err(Error::bad_input(
+                "vouch",
+                wanted,
+                format!("{} and {}", number(v), number(w)),
+                remedy,
+            ));
+        }
+        let standing = match (values, worst) {
+            (Some(_), Some(_)) => Standing::BOUNDED,
+            (Some(_), None) => self.standing.without(Standing::FOREIGN.with(Standing::VALUES)),
+            (None, _) => self.standing.without(Standing::FOREIGN),
+        };
+        if standing != Standing::BOUNDED {
+            let remedy = match standing.without(Standing::VALUES) == Standing::BOUNDED {
+                true => {
+                    "vouch for a bound on the values too, or vouch for the inputs before you compute"
+                }
+                false => {
+                    "vouch for both bounds, on the values and on their error; compute them from the inputs and the computation"
+                }
+            };
+            let got = format!("one {}", standing.reasons());
+            return Err(Error::bad_input("vouch", "an account with bounds that hold", got, remedy));
+        }
+        let made = Account { values: v, worst: w, error: self.error.min(w), standing, ..self };
+        // The error was that of values within the bound of their encryption: larger ones are encoded less precisely.
+        let encoded = DOUBLES * v;
+        match worst.is_none() && self.standing.has(Standing::EXCEEDED) {
+            true => Ok(made.blurred((encoded, TAIL * encoded))),
+            false => Ok(made),
+        }
     }
 
     /// Bounds of this standing.
@@ -88,7 +189,7 @@ impl Account {
 
     /// A public number or vector of numbers, and the errors of its encoding.
     pub(crate) fn public(values: f64, error: f64, worst: f64) -> Account {
-        Account::new(values, error, worst, Standing::Bounded)
+        Account::new(values, error, worst, Standing::BOUNDED)
     }
 
     /// Bits that the claim leaves of a value as large as the bound, or of 1 where the bound is smaller.
@@ -154,11 +255,20 @@ impl Account {
     /// The product.
     pub(crate) fn times(self, other: Account) -> Account {
         let (a, b) = (self, other);
-        Account {
+        let made = Account {
             values: a.values * b.values,
             error: a.values * b.error + (b.values + b.worst) * a.error,
             worst: a.values * b.worst + (b.values + b.worst) * a.worst,
             ..self.with(&other)
+        };
+        made.inheriting()
+    }
+
+    /// An account whose bound on the error was computed from the bounds on values that its standing tells of.
+    pub(crate) fn inheriting(self) -> Account {
+        match self.standing.has(Standing::VALUES) {
+            true => self.but(Standing::INHERITED),
+            false => self,
         }
     }
 
@@ -180,7 +290,7 @@ impl Account {
             (a, b) => a.or(b),
         };
         let (standing, parties) =
-            (self.standing.min(other.standing), self.parties.max(other.parties));
+            (self.standing.with(other.standing), self.parties.max(other.parties));
         Account { standing, loss, parties, ..*self }
     }
 }

@@ -16,7 +16,7 @@ pub struct KeyId(pub [u8; 16]);
 
 impl fmt::Display for KeyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0[..4].iter().try_for_each(|b| write!(f, "{b:02x}"))
+        self.0[..8].iter().try_for_each(|b| write!(f, "{b:02x}"))
     }
 }
 

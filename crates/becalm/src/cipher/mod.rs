@@ -10,6 +10,7 @@ mod key;
 mod purpose;
 mod rlwe;
 mod slot_key;
+mod vouch;
 
 pub use account::{Account, Loss, Standing};
 pub(crate) use account::{PRODUCT_TAIL, TAIL};

@@ -4,7 +4,7 @@
 //! limb, in the order that docs/files.md states for all machines. Values modulo p are doubles of integers between −p and p. A switch key from s to s' has for each digit j of the chain
 //! (b_j, a_j) with b_j + a_j·s' = e_j + P·s modulo the primes of the digit, e_j modulo the others.
 
-use super::{Account, KeyId, Standing};
+use super::{Account, KeyId};
 use crate::math::random::PublicSeed;
 use crate::math::rns::Scratch;
 use crate::{Error, Result};
@@ -111,88 +111,9 @@ impl Rlwe {
     }
 
     /// The bounds on its values and on their error. A file states those of its ciphertext, so they may be anything; sharing relies only on
-    /// an account that is [`Standing::Bounded`].
+    /// an account that is [`Standing::BOUNDED`].
     pub fn account(&self) -> Account {
         self.account
-    }
-
-    /// The same ciphertext with another bound on the absolute values of its slots, which whoever computes knows: a mean of numbers of at
-    /// most 1, for example. Claims of errors depend on it. Sharing does not rely on it, unless the owner of the key
-    /// [vouches](Rlwe::vouched) for it.
-    ///
-    /// # Errors
-    /// `BadInput` for a bound that is not in 2^-60 ..= 2^60.
-    pub fn within(self, bound: f64) -> Result<Rlwe> {
-        self.bounded("within", bound)
-    }
-
-    /// [`Rlwe::within`] for the operation `op`, which errors name.
-    pub(crate) fn bounded(mut self, op: &'static str, bound: f64) -> Result<Rlwe> {
-        let most = 60f64.exp2();
-        if !(most.recip()..=most).contains(&bound) {
-            let (wanted, remedy) = ("a bound of 2^-60 to 2^60", "state the largest absolute value");
-            return Err(Error::bad_input(op, wanted, format!("{bound:e}"), remedy));
-        }
-        if bound < self.account.values {
-            self.account.standing = self.account.standing.min(Standing::Stated);
-        }
-        self.account.values = bound;
-        Ok(self)
-    }
-
-    /// The same ciphertext with bounds that the owner of the key vouches for: on the absolute value of every slot, and on its error.
-    ///
-    /// Of a ciphertext from a file the owner must know the scale as well: [`Rlwe::vouched_like`] compares it.
-    ///
-    /// The owner computes the bounds: from what was encrypted and from the computation, or by running the same computation on own
-    /// encryptions of zeros and taking the [`Rlwe::account`] of the result. No statement of the server may enter them.
-    ///
-    /// # Errors
-    /// `BadInput` for a bound on values that is not in 1 ..= 2^60 or an error that is not in 2^-200 ..= 2^60.
-    pub fn vouched(mut self, values: f64, worst: f64) -> Result<Rlwe> {
-        let most = 60f64.exp2();
-        let fits = (1.0..=most).contains(&values) && ((-200f64).exp2()..=most).contains(&worst);
-        if !fits {
-            let wanted = "a bound of 1 to 2^60 on the values, and of 2^-200 to 2^60 on their error";
-            let got = format!("{values:e} and {worst:e}");
-            let remedy = "compute both from the inputs and the computation, as `account` does";
-            return Err(Error::bad_input("vouch", wanted, got, remedy));
-        }
-        let error = self.account.error.min(worst);
-        let standing = Standing::Bounded;
-        self.account = Account { values, error, worst, standing, ..self.account };
-        Ok(self)
-    }
-
-    /// The same ciphertext with the account of `dry`, the result of the same computation on the owner's encryptions of zeros.
-    ///
-    /// # Errors
-    /// As [`Rlwe::require_like`] and [`Rlwe::vouched`]; `BadInput` where nobody can rely on the account of `dry`: behind a bootstrap
-    /// or a polynomial, for example, until the owner vouches for it.
-    pub fn vouched_like(mut self, dry: &Rlwe) -> Result<Rlwe> {
-        self.require_like(dry)?;
-        if dry.account.standing < Standing::Bounded {
-            let wanted = "a result of the same computation whose own account is vouched for";
-            let remedy = "vouch for its bounds first: `dry.vouched`";
-            return Err(Error::bad_input("vouch", wanted, "another account", remedy));
-        }
-        self.account = dry.account;
-        Ok(self)
-    }
-
-    /// Refuses a ciphertext that is not the result of a computation of which the owner has another result. Level, scale and slots of a
-    /// file may be lies, and with a wrong scale the noise of sharing is too small.
-    ///
-    /// # Errors
-    /// `BadInput` if set, key, level, scale or slots differ.
-    pub fn require_like(&self, dry: &Rlwe) -> Result<()> {
-        let facts = |x: &Rlwe| (x.params, x.key, x.level, x.scale.to_bits(), x.slots);
-        if facts(self) == facts(dry) {
-            return Ok(());
-        }
-        let (wanted, got) = (format!("a ciphertext like {dry:?}"), format!("{self:?}"));
-        let remedy = "do not share it: it is not the result of the same computation";
-        Err(Error::bad_input("vouch", wanted, got, remedy))
     }
 
     /// Bytes in memory.
@@ -583,6 +504,7 @@ impl CkksKeys {
             return Err(Error::wrong_key(op, wanted, got, remedy));
         }
         let mut all = self.clone();
+        all.foreign |= other.foreign;
         for (which, key) in &other.switches {
             // There and back again by one ephemeral secret.
             let leading = match which.0 {

@@ -12,7 +12,7 @@
 //! the tier below changes all words, and keys of a tier serve no other.
 
 use crate::cipher::{KeyId, Rlwe};
-use crate::math::complex::Complex;
+use crate::math::complex::{Complex, DOUBLES};
 use crate::math::rns::{Ring, nearest};
 use crate::params::{CkksBootstrap, CkksParams, NOISE_STD, USUAL_CKKS};
 use crate::words::megabytes;
@@ -21,9 +21,6 @@ use std::ops::Range;
 
 /// Relative difference of two scales that counts as none.
 const SAME_SCALE: f64 = 1e-12;
-
-/// Relative error of values that doubles have encoded, and of the scales that are kept in them.
-pub(crate) const DOUBLES: f64 = 1.0 / (1u64 << 50) as f64;
 
 /// Whether two scales are the same but for the rounding of doubles.
 pub(crate) fn same_scale(a: f64, b: f64) -> bool {

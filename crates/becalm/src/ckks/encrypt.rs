@@ -3,12 +3,11 @@
 //! (b + m, a) with b = e − a·s; public: (v·b + e_0 + m, v·a + e_1), v ternary.
 
 use super::Context;
-use super::chain::DOUBLES;
 use super::encode::{MESSAGE_BITS, wipe};
 use super::share;
 use crate::cipher::{Account, CkksPublicKey, CkksSecretKey, KeyId, Rlwe, Standing};
 use crate::math::buffer::or_refused;
-use crate::math::complex::Complex;
+use crate::math::complex::{Complex, DOUBLES};
 use crate::math::parallel::*;
 use crate::math::random::{Domain, NoiseStream, SecretSeed};
 use crate::math::rns::Scratch;
@@ -40,7 +39,7 @@ impl Rlwe {
         }
         let encoded = DOUBLES * bound;
         let account = x.account.blurred((encoded, share::bound(encoded)));
-        x.account = Account { standing: Standing::Bounded, ..account };
+        x.account = Account { standing: Standing::BOUNDED, ..account };
         Ok(x)
     }
 
@@ -48,7 +47,7 @@ impl Rlwe {
     pub(super) fn by(mut self, key: &CkksPublicKey) -> Rlwe {
         self.account.parties = key.parties;
         if key.foreign {
-            self.account = self.account.foreign();
+            self.account = self.account.but(Standing::FOREIGN);
         }
         self
     }
@@ -192,8 +191,8 @@ impl Context {
         let (scale, params, slots) = (self.scale(level)?, self.params().name, values.len());
         let rounded = share::bound(self.encoding(scale, 1.0));
         let standing = match fits(values, 1.0) {
-            true => Standing::Bounded,
-            false => Standing::Exceeded,
+            true => Standing::BOUNDED,
+            false => Standing::EXCEEDED,
         };
         let account = Account::new(1.0, error.hypot(DOUBLES), most.hypot(rounded), standing);
         let parts = parts.map(Arc::new);

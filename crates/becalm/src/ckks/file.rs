@@ -427,7 +427,7 @@ impl Context {
             false => Ok(missing),
         };
         let worst = or("worst", share::product_bound(error))?.max(error);
-        let account = Account::new(or("bound", 1.0)?, error, worst, Standing::Claimed);
+        let account = Account::new(or("bound", 1.0)?, error, worst, Standing::CLAIMED);
         Ok(Account { parties: makers(header)?, ..account })
     }
 }

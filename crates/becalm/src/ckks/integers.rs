@@ -148,7 +148,7 @@ impl Context {
         (error, worst): (f64, f64),
     ) -> Result<Rlwe> {
         let (params, level, scale) = (self.params().name, 0, self.scale(0)?);
-        let account = Account::new(1.0, error, worst, Standing::Bounded);
+        let account = Account::new(1.0, error, worst, Standing::BOUNDED);
         let (slots, integers) = (self.params().slots(), Some(Integers { bits, count }));
         let parts = parts.map(Arc::new);
         Ok(Rlwe { params, key, level, scale, slots, account, integers, parts })

@@ -195,7 +195,8 @@ impl Context {
         }
         // All are made: it is too late to stop.
         let _ = progress(missing.len(), missing.len());
-        Ok(CkksKeys { params: self.params().name, id: secret.id, switches, foreign: false })
+        let foreign = known.is_some_and(|k| k.foreign);
+        Ok(CkksKeys { params: self.params().name, id: secret.id, switches, foreign })
     }
 
     /// Values of a fresh ephemeral secret, modulo words.

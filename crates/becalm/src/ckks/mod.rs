@@ -21,7 +21,7 @@ mod threshold;
 mod wire;
 
 pub use chain::Chain;
-pub(crate) use chain::{DOUBLES, same_scale};
+pub(crate) use chain::same_scale;
 pub(crate) use chebyshev::CHEBYSHEV_LEAF;
 pub use chebyshev::Chebyshev;
 pub use collective::{Agreement, Party, PartyMessage};

@@ -85,7 +85,7 @@ impl Context {
         let Account { values, worst, standing, .. } = ciphertext.account;
         // A comparison that is false for what is not a number.
         let fits = values + worst <= self.largest(ciphertext);
-        if standing < Standing::Bounded || !fits {
+        if standing != Standing::BOUNDED || !fits {
             let wanted = "a ciphertext with known bounds on its values and their error";
             let (got, remedy) = unbounded(standing, values + worst, self.largest(ciphertext));
             return Err(Error::bad_input(op, wanted, got, remedy));
@@ -97,33 +97,28 @@ impl Context {
     }
 }
 
-/// The reason why an account is no ground to share on, and the remedy.
+/// The reasons why an account is no ground to share on, and the remedy.
 fn unbounded(standing: Standing, reach: f64, room: f64) -> (String, &'static str) {
-    let vouch = "let the owner of the key compute both bounds, and vouch for them with `vouched`";
-    match standing {
-        Standing::Claimed => ("one that a file, a bootstrap or a lookup states".into(), vouch),
-        Standing::Foreign => {
-            let remedy = "if the owner of the secret key made these keys, let the owner vouch with `vouched`: keys of others can give it away";
-            ("one computed with keys from a file".into(), remedy)
+    let got = match standing {
+        Standing::BOUNDED => {
+            format!("values of up to {reach:.3e} where its level has room for {room:.3e}")
         }
-        Standing::Wrapped => {
-            let remedy = "keep values smaller, compute at a higher level, or vouch for the bounds with `vouched`";
-            ("one made of values that may have been too large for their level".into(), remedy)
+        _ => format!("one {}", standing.reasons()),
+    };
+    let remedy = match standing.without(Standing::INHERITED) {
+        Standing::BOUNDED => "vouch for smaller values with `vouched`, or share at a higher level",
+        Standing::FOREIGN => {
+            "if the owner of the secret key made these keys, let the owner vouch with `vouched`: keys of others can give it away"
         }
-        Standing::Stated => ("one whose bound on values was stated by `within`".into(), vouch),
-        Standing::Exceeded => {
-            let remedy = "encrypt with a `bound` that no value exceeds, or vouch for the bounds with `vouched`";
-            ("one of values beyond the bound that they were encrypted with".into(), remedy)
+        Standing::EXCEEDED => {
+            "encrypt with a `bound` that no value exceeds, or vouch for the bounds with `vouched`"
         }
-        Standing::Polynomial => {
-            let remedy = "let the owner of the key vouch with `vouched` that the values were in the domain of the polynomial";
-            ("one that a polynomial made, which holds only for values in its domain".into(), remedy)
+        Standing::WRAPPED => {
+            "keep values smaller, compute at a higher level, or vouch for the bounds with `vouched`"
         }
-        Standing::Bounded => {
-            let remedy = "vouch for smaller values with `vouched`, or share at a higher level";
-            (format!("values of up to {reach:.3e} where its level has room for {room:.3e}"), remedy)
-        }
-    }
+        _ => "let the owner of the key compute both bounds, and vouch for them with `vouched`",
+    };
+    (got, remedy)
 }
 
 /// Refuses a precision that nobody can ask for, or more bits than `most` says can be shown.

@@ -5,6 +5,9 @@ use std::f64::consts::TAU;
 use std::ops::{Add, Mul, Neg, Sub};
 use zeroize::DefaultIsZeroes;
 
+/// Relative error of values that doubles have encoded, and of the scales that are kept in them.
+pub(crate) const DOUBLES: f64 = 1.0 / (1u64 << 50) as f64;
+
 /// A complex number.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Complex {

@@ -62,7 +62,12 @@ impl TfheParams {
         };
         let wanted =
             "a grouping of 2 to 5 or blocks of 2 to 32 that divide n, or 2^1 to 2^6 accumulators";
-        check(rotation_ok, wanted, || format!("{:?} with n = {n}", self.rotation))?;
+        check(rotation_ok, wanted, || match self.rotation {
+            Rotation::Classic => "neither".into(),
+            Rotation::MultiBit { grouping: g } => format!("a grouping of {g} with n = {n}"),
+            Rotation::Block { size: b } => format!("blocks of {b} with n = {n}"),
+            Rotation::Extended { factor_log2: f } => format!("2^{f} accumulators"),
+        })?;
         let table_ok = self.table_size() <= MAX_TABLE_SIZE;
         check(table_ok, "2^η·N at most 2^20", || format!("{}", self.table_size()))?;
         if let ModulusSwitch::Companion { coarsest_log2, weight } = self.modulus_switch {

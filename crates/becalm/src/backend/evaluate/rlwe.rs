@@ -3,7 +3,7 @@
 
 use super::{Evaluate, Evaluator, Prepared};
 use crate::backend::{Backend, Ckks, CkksSetup, Loaded, Plain, Session};
-use crate::cipher::{CkksKeys, Rlwe};
+use crate::cipher::{CkksKeys, Rlwe, Standing};
 use crate::ckks::{Chain, Chebyshev, Matrix};
 use crate::error::RUN;
 use crate::math::complex::Complex;
@@ -181,7 +181,7 @@ impl Evaluator<Ckks> {
                 let each = made.iter_mut().filter_map(Iterator::next);
                 let mut made = program.stamped(&inputs, each);
                 if foreign {
-                    made.iter_mut().for_each(|x| x.account = x.account.foreign());
+                    made.iter_mut().for_each(|x| x.account = x.account.but(Standing::FOREIGN));
                 }
                 give(lane, made)?;
             }

@@ -13,7 +13,8 @@
 
 use super::eval_mod::{Sine, bend};
 use super::pipeline::{Pipeline, Settings, Terms, Values};
-use crate::ckks::{Chain, DOUBLES};
+use crate::ckks::Chain;
+use crate::math::complex::DOUBLES;
 use crate::params::{CkksBootstrap, Kind};
 use crate::program::Reg;
 use crate::program::rlwe::{Added, Again, CkksProgram, Limits};

@@ -89,7 +89,8 @@ pub(super) fn parse(
     let top = modules::named(&tokens, top, path)?;
     let folder = Folder::new()?;
     let text = expanded(text, &tokens, &folder, (path, limits), progress)?;
-    let tokens = source::tokens(&text);
+    // Again, because a macro may have put a name together: `$` and `readmemh`.
+    let tokens = source::check(&text, path)?;
     let slang = SLANG.replace("TOP", &top.map_or(String::new(), |top| format!("--top {top}")));
     folder.write("input.sv", text.as_bytes())?;
     folder.write("script.ys", format!("tee -o read.txt {slang}{SCRIPT}").as_bytes())?;

@@ -119,7 +119,7 @@ impl CkksProgram {
     fn fitting(&self, account: Account, level: usize, scale: f64) -> Account {
         match (account.values + account.worst) * scale < self.chain.modulus(level) / 2.0 {
             true => account,
-            false => Account { standing: account.standing.min(Standing::Wrapped), ..account },
+            false => account.but(Standing::WRAPPED),
         }
     }
 
@@ -140,9 +140,12 @@ impl CkksProgram {
             CkksOp::DoubleAngle { src, .. } => {
                 let square = of(src).times(of(src)).scaled(2.0);
                 let one = Account::public(1.0, 0.0, 0.0);
-                let within = of(src).values <= 1.0;
-                let values = if within { 1.0 } else { square.values + 1.0 };
-                Account { values, ..square.plus(one).blurred(relinearized()) }
+                let made = square.plus(one).blurred(relinearized());
+                // It is the Chebyshev polynomial T₂: within 1 for real values within 1, and for no others.
+                match of(src).values <= 1.0 {
+                    true => Account { values: 1.0, ..made }.but(Standing::POLYNOMIAL),
+                    false => made,
+                }
             }
             CkksOp::Multiply { a, b, .. } => of(a).times(of(b)).blurred(relinearized()),
             CkksOp::Dot { pairs, .. } => {
@@ -252,7 +255,7 @@ impl CkksProgram {
         let worst = (row + count * bound(off)) * x.worst + count * bound(off) * x.values;
         let error = (row * column).sqrt() * x.error + count.sqrt() * off * (x.values + x.worst);
         let values = row * x.values;
-        Account { values, error, worst, ..x }.blurred(steps.rescaled(to.scale))
+        Account { values, error, worst, ..x }.inheriting().blurred(steps.rescaled(to.scale))
     }
 }
 
@@ -289,7 +292,7 @@ impl Limits {
                 Account { values: size, error, worst, ..all }
             }
         };
-        Account { standing: Standing::Claimed, ..made }
+        made.but(Standing::REFRESHED)
     }
 
     /// The error that a bootstrap adds to values of this size at most: the root of the mean square, and the bound.

@@ -37,7 +37,7 @@ impl Contract {
         let worst = left(self.off(from.worst)) + TAIL * self.noise;
         // The mean square of y² is at most three times the square of that of y, for Gaussian errors.
         let error = (3f64.sqrt() * left(self.off(from.error))).hypot(self.noise).min(worst);
-        Account { values: 1.0, error, worst, standing: Standing::Claimed, ..from }
+        Account { values: 1.0, error, worst, ..from }.but(Standing::REFRESHED)
     }
 
     /// Refuses integers whose error a table may not clean.

@@ -100,8 +100,8 @@ impl<'a> Evaluated<'a> {
         // Both the slots and what they should be are in the interval.
         let error = (slope * x.error).min(2.0 * values);
         let bound = (slope * x.worst).min(2.0 * values);
-        let standing = x.standing.min(Standing::Polynomial);
-        Account { values, error, worst: bound, standing, ..x }.blurred((own.sqrt(), worst))
+        let made = Account { values, error, worst: bound, ..x }.but(Standing::POLYNOMIAL);
+        made.blurred((own.sqrt(), worst))
     }
 
     /// The value at a point, and the derivatives there.

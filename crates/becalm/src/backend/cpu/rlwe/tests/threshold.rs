@@ -102,7 +102,7 @@ fn a_bootstrapped_ciphertext_is_decrypted_by_a_quorum_that_vouches_for_it() {
             .unwrap();
     let x = server.run(&ready, &[&x]).unwrap().remove(0);
     let shares = KeyShare::split(context, &secret, 3, 2).unwrap();
-    assert_eq!(x.account().standing, Standing::Claimed);
+    assert_eq!(x.account().standing, Standing::REFRESHED);
     let refused = shares[0].decrypt_partially(context, &x, &[1, 2], -20.0, 9);
     assert_eq!(kind(refused), Some("bad_input"));
     assert_eq!(shares[0].shared(), 0.0);
