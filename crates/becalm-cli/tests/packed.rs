@@ -86,7 +86,7 @@ fn wrong_calls_say_why() {
 #[test]
 fn values_come_from_a_file_or_from_standard_input() {
     let f = Folder::new("values-from");
-    f.succeed("keygen --params ckks_toy_12 --bootstrap none --allow-insecure");
+    f.succeed("keygen --params ckks_toy_12 --allow-insecure");
     let values: Vec<f64> = (0..2048).map(|i| f64::from(i - 1024) / 1024.0).collect();
     let text: Vec<String> = values.iter().map(|v| format!("{v:.60}")).collect();
     std::fs::write(f.0.join("values.txt"), text.join("\n")).unwrap();
