@@ -278,7 +278,7 @@ def functions(w):
     p = becalm.Program("ckks_toy_12", slots=16)
     p.output(p.input(level=2) ** 2)
     own = becalm.keygen("ckks_toy_12", slots=16, bootstrap=None, **TOY).secret
-    context = own.server(rotations=[1], bootstrap=None, progress=False)._context
+    context = own.server(rotations=[1], bootstrap=None, progress=False)._machine
     assert context.info[0] in ("cpu", "cuda") and context.fallback is None
     assert _native.sum_rotations(8) == [1, 2, 4]
     assert ckks.depth([0, 1, 1, 1]) == 2
@@ -384,7 +384,7 @@ def read_back(w):
     assert w.x._native.within(0.5) is not None and w.x._native.require_precise() is None
     assert w.x._native.as_real().real
     assert _native.megabytes(1 << 20) == "1.0 MB" and _native.counted(2, "key") == "2 keys"
-    assert _native.CkksSecretKey.from_bytes(other._context, other._native.to_bytes()) is not None
+    assert _native.CkksSecretKey.from_bytes(other._machine, other._native.to_bytes()) is not None
 
 
 @contextlib.contextmanager

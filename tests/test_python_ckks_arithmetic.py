@@ -136,7 +136,7 @@ def test_the_keys_of_a_matrix_suffice(rng):
         secret, server = becalm.keygen("ckks_toy_12", **options)
         x = secret.encrypt(a, level=5)
         y, size = M @ x, M.nbytes
-        assert y.to_bytes() == server.linear(M, x).to_bytes() and M.nbytes == size > 0
+        assert y.to_bytes() == server.matmul(M, x).to_bytes() and M.nbytes == size > 0
         if M is band:
             near(secret, y, wanted)
         server_of_another_level = M @ x.level_down(2)
@@ -169,9 +169,9 @@ def test_matrices_that_cannot_be(small):
         (bad, "an integer", lambda: matrix.from_diagonals({0.5: 1})),
         (bad, "a matrix for 16 slots", lambda: matrix(np.eye(4)) @ x),
         (bad, "a CKKS ciphertext", lambda: M @ [1, 2]),
-        (bad, "a ckks.Matrix", lambda: server.linear(np.eye(16), x)),
+        (bad, "a ckks.Matrix", lambda: server.matmul(np.eye(16), x)),
         (bad, "level 1 or above", lambda: M @ secret.encrypt([1], level=0)),
-        (becalm.WrongKey, stranger.key_id, lambda: server.linear(M, stranger)),
+        (becalm.WrongKey, stranger.key_id, lambda: server.matmul(M, stranger)),
         (becalm.Unsupported, "ckks.Matrix(array) @ x", lambda: np.eye(16) @ x),
         (becalm.Unsupported, "ckks.Matrix(array) @ x", lambda: x @ M),
         (becalm.Unsupported, "from its array", lambda: pickle.dumps(M)),

@@ -222,7 +222,7 @@ def test_keys_of_a_file_that_do_not_fit_are_refused_with_the_ways_that_do(monkey
     secret, server = becalm.keygen("ckks_toy_12", **options, **TOY)
     server.save(tmp_path / "keys")
     file = str(tmp_path / "keys")
-    plan, context = server._plan, server._context
+    plan, context = server._plan, server._machine
     packed, seeded = (ckks.price("ckks_toy_12", **options, compact=c) for c in (True, "seeded"))
     keys = _native.CkksKeys.load(context, file, True)
     assert keys.bytes_as("packed") == packed.memory_bytes

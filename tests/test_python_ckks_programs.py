@@ -71,6 +71,32 @@ def test_a_plaintext_that_was_encoded_gives_the_words_of_its_values(level):
         assert called.to_bytes() == run.to_bytes()
 
 
+def test_a_number_for_all_slots_is_a_constant_and_takes_no_transform():
+    secret, _ = becalm.keygen(SET, slots=N, bootstrap=None, **TOY)
+    values = np.linspace(-1, 1, N)
+    x = secret.encrypt(values, level=2)
+    numbers = [lambda x: x + 1, lambda x: x - 0.5, lambda x: 2 - x, lambda x: x + np.float64(3)]
+    for i, f in enumerate([*numbers, lambda x: x + 1j, lambda x: x + values]):
+        p = becalm.Program(SET, slots=N)
+        p.output(f(p.input(level=2)))
+        assert (p.cost.transforms == 0) == (i < len(numbers)), i
+        assert abs(secret.decrypt(f(x)) - f(values)).max() < 1e-4, i
+    constant, plaintext = becalm.Program(SET, slots=N), becalm.Program(SET, slots=N)
+    constant.output(constant.input(level=2) * 3)
+    plaintext.output(plaintext.input(level=2) * values)
+    assert constant.cost.transforms < plaintext.cost.transforms
+
+
+def test_a_pair_that_cannot_be_bootstrapped_leaves_the_program_as_it_was():
+    p = becalm.Program(SET, slots=N)
+    x, z = p.input(level=0), p.input(level=0, real=False)
+    with pytest.raises(becalm.BadInput, match="known to be real"):
+        p.bootstrap_pair(x, z, "regular")
+    with pytest.raises(becalm.BadInput, match="wanted real or complex values, got merged"):
+        p.bootstrap_pair(x, x, "sparse")
+    assert len(p) == 0
+
+
 @pytest.fixture(scope="module")
 def values(recorded):
     a = np.sin(np.arange(N)) * 0.6
@@ -117,7 +143,12 @@ def test_needs_are_exactly_the_keys(recorded):
     assert secret.server(needs=p.needs, slots=N, progress=False).slots == N
     with pytest.raises(becalm.BadInput, match="got 32 slots; make keys for the slots"):
         few.server.run(short, few.secret.encrypt([0.5], level=1))
-    for extra in ({"kinds": "regular"}, {"stage_count": 3}, {"bootstrap": "large"}):
+    for extra in (
+        {"kinds": "regular"},
+        {"stage_count": 3},
+        {"bootstrap": "large"},
+        {"bootstrap": "medium"},
+    ):
         with pytest.raises(becalm.BadInput, match="needs of a program alone"):
             becalm.keygen(SET, needs=p.needs, **extra, **TOY)
     with pytest.raises(becalm.BadInput, match="needs of a program"):

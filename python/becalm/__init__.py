@@ -435,10 +435,10 @@ def load(
     if kind == "becalm.ckks_evaluation_keys":
         return ckks.load_server(path, allow_insecure=allow_insecure, device=device, threads=threads)
     if kind == "becalm.rlwe":
-        context = _ckks_ciphertext.context(
+        machine = _ckks_ciphertext.machine(
             name, bool(allow_insecure), count("load", "threads", threads)
         )
-        vector, _ = _native.CkksCiphertext.load(context, path, most)
+        vector, _ = _native.CkksCiphertext.load(machine, path, most)
         return _ckks_packed.of_file(vector, None)
     if kind == "becalm.ckks_program":
         return ckks.Program(_native.CkksProgram.load(os.fspath(path), bool(allow_insecure), most))

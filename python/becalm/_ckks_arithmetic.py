@@ -166,7 +166,7 @@ class Matrix(_html.Shown):
 
     def __matmul__(self, x: V) -> V:
         op = "matrix product"
-        made: V = computing(x, op).linear(self, x)
+        made: V = computing(x, op).matmul(self, x)
         return made
 
     def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
@@ -188,13 +188,13 @@ class Matrix(_html.Shown):
         wanted, remedy = "an object that can be pickled", "make it there from its array"
         raise Unsupported("copy", wanted, "a matrix with encodings", remedy)
 
-    def _encoded(self, context: _native.CkksMachine, level: int) -> _native.CkksMap:
+    def _encoded(self, machine: _native.CkksMachine, level: int) -> _native.CkksMap:
         """The matrix encoded for a level, which is kept."""
-        which = (context.name, level)
+        which = (machine.name, level)
         with self._lock:
             if which not in self._maps:
                 try:
-                    self._maps[which] = self._native.encode(context, level)
+                    self._maps[which] = self._native.encode(machine, level)
                 except OutOfMemory as e:
                     remedy = "multiply at a lower level, or cut it into smaller matrices"
                     raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None

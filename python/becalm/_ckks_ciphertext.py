@@ -378,12 +378,12 @@ def as_said(
 
 def _restored(name: str, file: bytes) -> Ciphertext:
     # A toy is allowed, as it was when it was made. Its server's threads come with `attach`.
-    native, _ = _native.CkksCiphertext.from_bytes(context(name, True, 0), file, None)
+    native, _ = _native.CkksCiphertext.from_bytes(machine(name, True, 0), file, None)
     return Ciphertext(native)
 
 
 @lru_cache(maxsize=2)
-def context(name: str, allow_insecure: bool, threads: int) -> _native.CkksMachine:
+def machine(name: str, allow_insecure: bool, threads: int) -> _native.CkksMachine:
     """For ciphertexts that travel: one for many of them, for it has tables and threads."""
     return _native.CkksMachine(name, allow_insecure, threads)
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, NoReturn
 
 from becalm import _html, _native, _progress, _values
 from becalm._called import called
-from becalm._ckks_ciphertext import context
+from becalm._ckks_ciphertext import machine
 from becalm._ckks_cost import Needs
-from becalm._ckks_keygen import asked, context_of
+from becalm._ckks_keygen import asked, machine_of
 from becalm._ckks_secret_key import PublicKey
 from becalm._ckks_server import Server
 from becalm._ckks_sets import Params, params, planned
@@ -112,7 +112,7 @@ class Party(_html.Shown):
                 conjugate=conjugate,
                 needs=needs,
             )
-            own = context_of(plan, allow_insecure, threads, "auto")
+            own = machine_of(plan, allow_insecure, threads, "auto")
             count = _values.count("Party", "parties", parties)
             least = count if threshold is None else _values.count("Party", "threshold", threshold)
             number = _values.count("Party", "index", index)
@@ -470,7 +470,7 @@ def aggregate(
         stage_count=None,
         compact=compact,
     )
-    on = context_of(plan, allow_insecure, threads, device)
+    on = machine_of(plan, allow_insecure, threads, device)
     with _progress.shown(progress, "keys", 0.5) as callback:
         public, keys = _native.ckks_aggregate(on, natives, plan.form, callback)
     server = Server(plan, on, keys)
@@ -516,7 +516,7 @@ def load_party(
     """
     kind = "becalm.ckks_party"
     file, found = file_of(path, kind, name)
-    own = context(found, bool(allow_insecure), _values.count("load", "threads", threads))
+    own = machine(found, bool(allow_insecure), _values.count("load", "threads", threads))
     with of_kind("load", file, kind):
         return Party._of(own.name, _native.CkksParty.load(own, file))
 
@@ -566,7 +566,7 @@ def load_party_message(
     kind = "becalm.ckks_party_message"
     file, found = file_of(path, kind, name)
     most = _values.limit("load", limit)
-    own = context(found, bool(allow_insecure), _values.count("load", "threads", threads))
+    own = machine(found, bool(allow_insecure), _values.count("load", "threads", threads))
     with of_kind("load", file, kind):
         return PartyMessage(_native.CkksPartyMessage.load(own, file, most))
 

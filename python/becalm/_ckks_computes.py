@@ -275,7 +275,7 @@ class Computes(Generic[V, N]):
         with named(f"make keys with rotations={function.rotations(slots)}"):
             return self.evaluate(function, [x], False)[0]
 
-    def linear(self, matrix: Matrix, x: V) -> V:
+    def matmul(self, matrix: Matrix, x: V) -> V:
         """`matrix @ x`, one level lower; needs the keys of `matrix.rotations`.
 
         Parameters
@@ -298,7 +298,7 @@ class Computes(Generic[V, N]):
         Examples
         --------
         >>> M = ckks.Matrix([[0, 1], [1, 0]], slots=4)
-        >>> secret.decrypt(server.linear(M, secret.encrypt([1, 2])))[:2].round(2).tolist()
+        >>> secret.decrypt(server.matmul(M, secret.encrypt([1, 2])))[:2].round(2).tolist()
         [2.0, 1.0]
         """
         op = "matrix product"
@@ -368,15 +368,6 @@ class Computes(Generic[V, N]):
         if not self._planned.kinds:
             raise self._without()
         return self._planned.kinds[0]
-
-    def _require_pair(self, pair: Iterable[V], kind: str | None) -> None:
-        """Refuses vectors that cannot be bootstrapped together."""
-        if self._kind(kind) == "sparse":
-            remedy = "bootstrap a + b.times_i(), which takes no longer there, or one by one"
-            raise BadInput("bootstrap_pair", "another kind than sparse", "sparse", remedy)
-        if not all(x.real for x in pair):
-            remedy = "bootstrap them one by one"
-            raise BadInput("bootstrap", "values known to be real", "others", remedy)
 
     def _without(self) -> Error:
         """The refusal of a bootstrap by keys that were made for none."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from becalm import _ckks_collective, _native, _values
 from becalm._called import called
-from becalm._ckks_ciphertext import Ciphertext, context
+from becalm._ckks_ciphertext import Ciphertext, machine
 from becalm._ckks_collective import Party, PartyMessage
 from becalm._ckks_packed import PackedArray, of_file
 from becalm._ckks_secret_key import PublicKey, SecretKey
@@ -60,8 +60,8 @@ def load_secret_key(
     >>> again.decrypt(secret.encrypt([1, 2, 3, 4])).round(2).tolist()
     [1.0, 2.0, 3.0, 4.0]
     """
-    file, context, wide = _key_file(path, "secret", name, slots, allow_insecure, threads)
-    return SecretKey(context, _native.CkksSecretKey.load(context, file), wide)
+    file, machine, wide = _key_file(path, "secret", name, slots, allow_insecure, threads)
+    return SecretKey(machine, _native.CkksSecretKey.load(machine, file), wide)
 
 
 @called("load_public_key")
@@ -111,10 +111,10 @@ def load_public_key(
     >>> secret.decrypt(public.encrypt([1, 2, 3, 4])).round(2).tolist()
     [1.0, 2.0, 3.0, 4.0]
     """
-    file, context, wide = _key_file(path, "public", name, slots, allow_insecure, threads)
+    file, machine, wide = _key_file(path, "public", name, slots, allow_insecure, threads)
     most = _values.limit("load", limit)
-    native = _native.CkksPublicKey.load(context, file, most)
-    return PublicKey(native, params(context.name).levels, wide, None)
+    native = _native.CkksPublicKey.load(machine, file, most)
+    return PublicKey(native, params(machine.name).levels, wide, None)
 
 
 def _key_file(
@@ -125,15 +125,15 @@ def _key_file(
     allow_insecure: bool,
     threads: int,
 ) -> tuple[Any, _native.CkksMachine, int]:
-    """The file of a secret or a public key, a context of its set, and how many values it takes."""
+    """The file of a secret or a public key, a machine of its set, and how many values it takes."""
     file = _values.path("load", path)
     with of_kind("load", file, f"becalm.ckks_{which}_key"):
         kind, found = _native.kind_of_file(file)
         if kind != f"becalm.ckks_{which}_key":
             raise BadFile("load", f"a {which} key of CKKS", kind, "choose another file")
     count = _values.count("load", "threads", threads)
-    context = _native.CkksMachine(found if name is None else str(name), allow_insecure, count)
-    return file, context, slots_of("load", slots, context.name)
+    machine = _native.CkksMachine(found if name is None else str(name), allow_insecure, count)
+    return file, machine, slots_of("load", slots, machine.name)
 
 
 def from_bytes(
@@ -158,7 +158,7 @@ def from_bytes(
     op = "from_bytes"
     most, count = _values.limit(op, limit), _values.count(op, "threads", threads)
     if kind == "becalm.rlwe":
-        shared = context(name, bool(allow_insecure), count)
+        shared = machine(name, bool(allow_insecure), count)
         native, _ = _native.CkksCiphertext.from_bytes(shared, file, most)
         return of_file(native, None)
     own = _native.CkksMachine(name, bool(allow_insecure), count)

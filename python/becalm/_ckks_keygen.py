@@ -8,7 +8,7 @@ from typing import Any
 
 from becalm import _native, _progress, _values
 from becalm._ckks_cost import Needs
-from becalm._ckks_sets import Price, params, planned, priced
+from becalm._ckks_sets import Price, Usual, params, planned, priced
 from becalm._progress import Progress
 from becalm.errors import BadInput
 
@@ -40,7 +40,7 @@ def asked(
     return plan
 
 
-def context_of(
+def machine_of(
     plan: _native.CkksPlan, allow_insecure: bool, threads: int, device: str
 ) -> _native.CkksMachine:
     """The set of a plan on a machine; raises where the machine does not run it."""
@@ -52,14 +52,14 @@ def context_of(
 def keys_of(
     native: _native.CkksSecretKey,
     plan: _native.CkksPlan,
-    context: _native.CkksMachine,
+    machine: _native.CkksMachine,
     progress: Progress,
 ) -> _native.CkksKeys:
     """The keys of a plan, made now."""
     if progress is not False and sys.stderr:
         _progress.say(_announcement(priced(plan)))
     with _progress.shown(progress, "keys", 0.0) as callback:
-        return native.keys(plan.needs(), None, callback, plan.form, context)
+        return native.keys(plan.needs(), None, callback, plan.form, machine)
 
 
 def _needed(needs: object) -> _native.CkksNeeds | None:
@@ -72,7 +72,7 @@ def _needed(needs: object) -> _native.CkksNeeds | None:
 def _require_alone(bootstrap: str | None, kinds: object, stage_count: object) -> None:
     """Refuses arguments of bootstraps beside the needs of a program."""
     given = [n for n, v in (("kinds", kinds), ("stage_count", stage_count)) if v is not None]
-    given += ["bootstrap"] * (bootstrap not in (None, "medium"))
+    given += ["bootstrap"] * (bootstrap is not None and not isinstance(bootstrap, Usual))
     if given:
         got, remedy = ", ".join(given), "leave it out: the program says which bootstraps it has"
         raise BadInput("keygen", "needs of a program alone", got, remedy)

@@ -15,7 +15,7 @@ from becalm._ckks_arithmetic import Matrix
 from becalm._ckks_computes import Computes
 from becalm._ckks_cost import Cost, Needs
 from becalm._ckks_sets import Params, params, planned, slots_of, staged
-from becalm._ckks_vector import Vector, at_level, operand, require_real
+from becalm._ckks_vector import Vector, at_level, operand
 from becalm._names import CkksName
 from becalm._values import counted
 from becalm.errors import BadInput, Unsupported, WrongParams
@@ -304,8 +304,8 @@ class Program(Computes[Register, _native.CkksRegister], _programs.Program, schem
         >>> [y.level for y in p.bootstrap_pair(p.input(level=0), p.input(level=0), "regular")]
         [10, 10]
         """
-        self._require_pair([self._operand("bootstrap", x) for x in (a, b)], kind)
-        first, second = self._bootstrapped([a, b], kind, stage_count, "merged", iterations)
+        pair = [self._operand("bootstrap", x) for x in (a, b)]
+        first, second = self._bootstrapped(pair, kind, stage_count, "merged", iterations)
         return first, second
 
     def _bootstrapped(
@@ -339,7 +339,6 @@ class Program(Computes[Register, _native.CkksRegister], _programs.Program, schem
             The results.
         """
         own = [self._operand(function.name, x) for x in xs]
-        require_real(function, own)
         if auto:
             self._planned.bootstraps_for(self._native, False)
         made = self._native.evaluate(function, [x._native for x in own], bool(auto))
@@ -374,7 +373,7 @@ class Program(Computes[Register, _native.CkksRegister], _programs.Program, schem
         return Register(native, self)
 
     def _product(self, matrix: Matrix, x: _native.CkksRegister) -> _native.CkksRegister:
-        return self._native.linear(x, matrix._native)
+        return self._native.matmul(x, matrix._native)
 
     def _noted(self) -> None:
         """Notes the line of the caller that recorded the last instructions."""

@@ -13,7 +13,7 @@ from becalm._called import called
 from becalm._ckks_ciphertext import Ciphertext, owned, require
 from becalm._ckks_keygen import asked, keys_of
 from becalm._ckks_packed import PackedArray, decrypted, encrypted, of_file
-from becalm._ckks_sets import Params, params
+from becalm._ckks_sets import USUAL_SIZE, Params, params
 from becalm._ckks_threshold import KeyShare
 from becalm._ckks_vector import array, at_least_one_value, at_level, vector
 from becalm._files import of_kind
@@ -134,24 +134,24 @@ class SecretKey(Key):
     [1.0, 2.0, 3.0, 4.0]
     """
 
-    __slots__ = ("_context",)
+    __slots__ = ("_machine",)
     #: The class of servers, which `becalm.ckks` sets: it imports this module.
     _serves: ClassVar[type[Server]]
 
     def __init__(
         self,
-        context: _native.CkksMachine,
+        machine: _native.CkksMachine,
         native: _native.CkksSecretKey,
         slots: int,
         server: Server | None = None,
     ) -> None:
-        super().__init__(native, params(context.name).levels, slots, server)
-        self._context = context
+        super().__init__(native, params(machine.name).levels, slots, server)
+        self._machine = machine
 
     @property
     def params(self) -> Params:
         """The parameter set."""
-        found: Params = params(self._context.name)
+        found: Params = params(self._machine.name)
         return found
 
     @overload
@@ -284,7 +284,7 @@ class SecretKey(Key):
         self,
         *,
         slots: int | None = None,
-        bootstrap: str | None = "medium",
+        bootstrap: str | None = USUAL_SIZE,
         kinds: Iterable[str] | str | None = None,
         stage_count: int | None = None,
         iterations: int = 1,
@@ -334,7 +334,7 @@ class SecretKey(Key):
         [2.0, 3.0, 4.0, 1.0]
         """
         plan = asked(
-            self._context.name,
+            self._machine.name,
             slots=self._slots if slots is None else slots,
             bootstrap=bootstrap,
             kinds=kinds,
@@ -346,9 +346,9 @@ class SecretKey(Key):
             needs=needs,
             compact=compact,
         )
-        context = self._context.again(plan.form != "ready", str(device))
-        keys = keys_of(self._native, plan, context, progress)
-        made = self._serves(plan, context, keys)
+        machine = self._machine.again(plan.form != "ready", str(device))
+        keys = keys_of(self._native, plan, machine, progress)
+        made = self._serves(plan, machine, keys)
         self._server = made
         return made
 
@@ -393,7 +393,7 @@ class SecretKey(Key):
         """
         count = _values.count("split", "parties", parties)
         least = _values.count("split", "threshold", threshold)
-        return [KeyShare(self._context.name, s) for s in self._native.split(count, least)]
+        return [KeyShare(self._machine.name, s) for s in self._native.split(count, least)]
 
     def public_key(self) -> PublicKey:
         """A key with which anyone encrypts.
@@ -460,7 +460,7 @@ class SecretKey(Key):
         """
         most, file = _values.limit("load", limit), _values.path("load", path)
         with of_kind("load", file, "becalm.rlwe"):
-            native, _ = _native.CkksCiphertext.load(self._context, file, most)
+            native, _ = _native.CkksCiphertext.load(self._machine, file, most)
         return owned("load", of_file(native, self._server), self.key_id)
 
     def to_bytes(self) -> bytes:
@@ -481,12 +481,12 @@ class SecretKey(Key):
         return self._native.to_bytes()  # type: ignore[no-any-return]
 
     def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
-        rows = [("parameter set", self._context.name), ("slots", f"{self.slots:,}")]
+        rows = [("parameter set", self._machine.name), ("slots", f"{self.slots:,}")]
         keep = [("key", self.key_id), ("keep", "with you; servers need none")]
         return "becalm.ckks.SecretKey", [*rows, *keep]
 
     def __repr__(self) -> str:
-        return f"<becalm.ckks.SecretKey {self.key_id} of {self._context.name}>"
+        return f"<becalm.ckks.SecretKey {self.key_id} of {self._machine.name}>"
 
     def __reduce__(self) -> NoReturn:
         remedy = "use save() and load_secret_key(), and mind where the file goes"

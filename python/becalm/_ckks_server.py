@@ -43,9 +43,9 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
     """
 
     __slots__ = (
-        "_context",
         "_keys",
         "_lock",
+        "_machine",
         "_plan",
         "_prepared",
         "_recorded",
@@ -56,12 +56,12 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
     def __init__(
         self,
         plan: _native.CkksPlan,
-        context: _native.CkksMachine,
+        machine: _native.CkksMachine,
         keys: _native.CkksKeys,
         matrices: int | None = None,
     ) -> None:
         self._plan = plan
-        self._context = context
+        self._machine = machine
         self._keys = keys
         self._lock = Lock()
         self._prepared = Prepared(keys, matrices)
@@ -135,7 +135,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         with named(f"make keys with rotations={few}"):
             # Before the matrix is encoded, which takes time.
             self._keys.require_rotations(rotations, x.level)
-            return self._keys.linear(x, matrix._encoded(self._context, x.level))
+            return self._keys.matmul(x, matrix._encoded(self._machine, x.level))
 
     def evaluate(
         self, function: _native.CkksFunction, xs: Sequence[Ciphertext], auto: bool
@@ -201,7 +201,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         data, _ = vector("encode", values, self.slots, single=True)
         most = self.params.levels
         at = most if level is None else at_level("encode", level, most)
-        return Plaintext(_native.CkksPlaintext(self._context, data, at))
+        return Plaintext(_native.CkksPlaintext(self._machine, data, at))
 
     def bootstrap(
         self,
@@ -297,7 +297,6 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         [(10, 0.5), (10, -0.5)]
         """
         pair = [owned("bootstrap", require(x, "bootstrap"), self.key_id) for x in (a, b)]
-        self._require_pair(pair, kind)
         made = self._run(kind, stage_count, "merged", iterations, pair, progress)
         return Ciphertext(made[0], self), Ciphertext(made[1], self)
 
@@ -360,7 +359,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         [2.0, 3.0, 4.0, 1.0]
         """
         own = owned("attach", require(x, "attach"), self.key_id)
-        return Ciphertext(own._native.on(self._context), self)
+        return Ciphertext(own._native.on(self._machine), self)
 
     @called("load")
     def load(
@@ -399,7 +398,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         """
         most, file = _values.limit("load", limit), _values.path("load", path)
         with of_kind("load", file, "becalm.rlwe"):
-            native, said = _native.CkksCiphertext.load(self._context, file, most)
+            native, said = _native.CkksCiphertext.load(self._machine, file, most)
         return self._read("load", native, said, real)
 
     @called("from_bytes")
@@ -435,7 +434,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         """
         op = "from_bytes"
         data, most = _values.data(op, file), _values.limit(op, limit)
-        native, said = _native.CkksCiphertext.from_bytes(self._context, data, most)
+        native, said = _native.CkksCiphertext.from_bytes(self._machine, data, most)
         return self._read(op, native, said, real)
 
     def _read(self, op: str, native: _native.CkksCiphertext, said: bool | None, real: bool) -> Any:
@@ -458,7 +457,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
             ("slots", f"{self.slots:,}"),
             ("keys in memory", _values.megabytes(self.nbytes)),
             ("keys in a file", _values.megabytes(self.stored_nbytes)),
-            ("machine", _machine.where(self._context)),
+            ("machine", _machine.where(self._machine)),
             ("parameter set", self._plan.name),
             ("key", self.key_id),
         ]
@@ -466,7 +465,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
     def __repr__(self) -> str:
         kinds = ", ".join(self.kinds) or "no"
         what = f"{self.key_id} of {self._plan.name}, {kinds} bootstrap"
-        return f"<becalm.ckks.Server for key {what}, {_machine.where(self._context)}>"
+        return f"<becalm.ckks.Server for key {what}, {_machine.where(self._machine)}>"
 
     def __reduce__(self) -> NoReturn:
         remedy = "save() the keys to a file and load_server() them there"
@@ -497,11 +496,14 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         if inputs[0].slots > self.slots:
             wanted, got = f"a ciphertext of at most {self.slots} slots", str(inputs[0].slots)
             raise BadInput("bootstrap", wanted, got, f"make keys with slots={got}")
-        ready = self._prepared.of(
-            which,
-            self._remedy(which[0], stage_count),
-            lambda: staged(stage_count, lambda n: self._plan.record(which[0], n, values, times)),
-        )
+
+        def record() -> _native.CkksProgram:
+            made = staged(stage_count, lambda n: self._plan.record(which[0], n, values, times))
+            # Before matrices are encoded, which takes time.
+            made.real([x.real for x in inputs])
+            return made
+
+        ready = self._prepared.of(which, self._remedy(which[0], stage_count), record)
         with _progress.shown(progress, "bootstrap", 1.0) as callback, named(""):
             return ready.run([[x._native for x in inputs]], callback)[0]
 

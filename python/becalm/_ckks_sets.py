@@ -17,6 +17,16 @@ SIZES = tuple(name for name, _ in _native.KEY_SIZES)
 FORMS: dict[bool | str, str] = {False: "ready", True: "packed", "seeded": "seeded"}
 #: Stands for the size of the keys in their file.
 AS_MADE = "as made"
+
+
+class Usual(str):
+    """A name that stands where nobody chose one. It equals that name."""
+
+    __slots__ = ()
+
+
+#: The size of keys where none is asked for.
+USUAL_SIZE = Usual("medium")
 _T = TypeVar("_T")
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from becalm import _html, _native, _values
 from becalm._called import called
-from becalm._ckks_ciphertext import Ciphertext, context, require
+from becalm._ckks_ciphertext import Ciphertext, machine, require
 from becalm._ckks_sets import Params, params
 from becalm._ckks_vector import array
 from becalm._files import of_kind
@@ -355,7 +355,7 @@ def load_key_share(
     """
     kind = "becalm.ckks_key_share"
     file, found = file_of(path, kind, name)
-    own = context(found, bool(allow_insecure), _values.count("load", "threads", threads))
+    own = machine(found, bool(allow_insecure), _values.count("load", "threads", threads))
     with of_kind("load", file, kind):
         return KeyShare(own.name, _native.CkksKeyShare.load(own, file))
 
@@ -408,7 +408,7 @@ def load_partial_decryption(
     kind = "becalm.ckks_partial_decryption"
     file, found = file_of(path, kind, name)
     most = _values.limit("load", limit)
-    own = context(found, bool(allow_insecure), _values.count("load", "threads", threads))
+    own = machine(found, bool(allow_insecure), _values.count("load", "threads", threads))
     with of_kind("load", file, kind):
         return PartialDecryption(own.name, _native.CkksPartialDecryption.load(own, file, most))
 

@@ -6,7 +6,7 @@ records; both do it with calls of the same names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 import numpy as np
@@ -251,8 +251,6 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
             wanted, got = f"{self.slots} values, or one for all slots", str(np.size(other))
             remedy = "fill the rest: zeros would make these slots 0"
             raise BadInput("multiply", wanted, got, remedy)
-        if len(data) == 16 and not (factor := np.frombuffer(data, dtype="<c16")[0]).imag:
-            return self._with(self._native.multiply_constant(float(factor.real)))
         return self._with(self._native.multiply_plain(data))
 
     __rmul__ = __mul__
@@ -507,13 +505,6 @@ def slots_after(x: V, op: str, start: int, count: int, to: int) -> V:
     native = _native.CkksFunction.placed(op, operand(x, op).slots, start, count, to)
     made: V = computing(x, op).evaluate(native, [x], False)[0]
     return made
-
-
-def require_real(function: _native.CkksFunction, xs: Sequence[Vector[Any]]) -> None:
-    """Refuses vectors that are not known to be real where they meet an approximation."""
-    if function.domain is not None and not all(x.real for x in xs):
-        remedy = "use real values; server.load(path, real=True) says so of a file"
-        raise BadInput(function.name, "values known to be real", "others", remedy)
 
 
 def at_level(op: str, level: Any, most: int) -> int:

@@ -195,7 +195,7 @@ class RayWorkers(Workers):
         places = {n: os.path.join(self._folder, n) for n in names}
         self._files = {n: ray.put(np.fromfile(p, np.uint8)) for n, p in places.items()}
         self._id = hashlib.sha256(pathlib.Path(places["job.json"]).read_bytes()).hexdigest()[:32]
-        gpus = int(self._choice.device.startswith("cuda"))
+        gpus = int(self._choice.device == "cuda")
         # A worker that died is replaced here: Ray would give it the task of before again.
         cpus = max(self._choice.threads, 1)
         self._class = ray.remote(num_cpus=0 if gpus else cpus, num_gpus=gpus)(Host)

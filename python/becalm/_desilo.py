@@ -369,23 +369,6 @@ def instructed(
     return computed(op, keys, lanes, lambda program, *xs: [apply(program, *xs)])[0]
 
 
-def by_powers(
-    program: _native.CkksProgram, x: _native.CkksRegister, lefts: Sequence[int]
-) -> list[_native.CkksRegister]:
-    """The register moved to the left by each of these numbers, by keys for powers of two.
-
-    Each goes on from the rotation before it that shares most of its powers.
-    """
-    made = {0: x}
-    for left in sorted(set(lefts), key=int.bit_count):
-        at = max((k for k in made if k & left == k), key=int.bit_count)
-        while at != left:
-            power = 1 << (left ^ at).bit_length() - 1
-            made[at | power] = program.rotate(made[at], power)
-            at |= power
-    return [made[left] for left in lefts]
-
-
 def _argument(program: _native.CkksProgram, lanes: Sequence[Block]) -> _native.CkksRegister:
     real = all(x.real for x in lanes)
     return program.input(min(x.level for x in lanes), lanes[0].slots, real)

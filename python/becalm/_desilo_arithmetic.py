@@ -17,7 +17,6 @@ from becalm._desilo import (
     Ciphertext,
     Key,
     Plaintext,
-    by_powers,
     cipher,
     computed,
     instructed,
@@ -38,7 +37,7 @@ _MOST_DOUBLED = 1 << 31
 class Arithmetic:
     """The calls of an engine on ciphertexts but for bootstraps; each block by itself."""
 
-    _context: _native.CkksMachine
+    _machine: _native.CkksMachine
     _max_level: int
     _slots: int
 
@@ -265,7 +264,7 @@ class Arithmetic:
             return x
         if fixed is not None or left.bit_count() == 1:
             return instructed(op, key._native, lanes, lambda calls, b: calls.rotate(b, left))
-        return computed(op, key._native, lanes, lambda p, b: by_powers(p, b, [left]))[0]
+        return computed(op, key._native, lanes, lambda p, b: p.rotate_by_powers(b, [left]))[0]
 
     def roll(self, ciphertext: Ciphertext, rotation_key: Key, shift: int) -> Ciphertext:
         """The same as `rotate`, as numpy calls it.
@@ -336,7 +335,7 @@ class Arithmetic:
             lefts = [self._left(by) for by in deltas]
             if not lefts:
                 return []
-            return computed(op, keys, lanes, lambda p, b: by_powers(p, b, lefts))
+            return computed(op, keys, lanes, lambda p, b: p.rotate_by_powers(b, lefts))
         fixed = [key_for(op, key, "fixed_rotation") for key in rotation_keys]
         if not fixed:
             return []

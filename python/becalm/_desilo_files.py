@@ -22,7 +22,7 @@ class Files:
     multiplication with the relinearization key, if that was read before.
     """
 
-    _context: _native.CkksMachine
+    _machine: _native.CkksMachine
     _form: str
     #: The relinearization keys that were read, by the secret key.
     _read_bases: dict[str, _native.CkksKeys]
@@ -73,7 +73,7 @@ class Files:
             remedy = "pass the result of serialize_ciphertext"
             got = type(blocks).__name__ if blocks else "nothing"
             raise BadInput("deserialize_ciphertext", "a list of bytes", got, remedy)
-        read = [_native.CkksCiphertext.from_bytes(self._context, b, None) for b in blocks]
+        read = [_native.CkksCiphertext.from_bytes(self._machine, b, None) for b in blocks]
         return Ciphertext([x for x, _ in read])
 
     def write_ciphertext(self, ciphertext: Ciphertext, file_path: Path) -> None:
@@ -124,7 +124,7 @@ class Files:
         """
         file = _values.path("read_ciphertext", file_path)
         with of_kind("read_ciphertext", file, "becalm.rlwe"):
-            block, _ = _native.CkksCiphertext.load(self._context, file, None)
+            block, _ = _native.CkksCiphertext.load(self._machine, file, None)
         return Ciphertext([block])
 
     def serialize_public_key(self, public_key: PublicKey) -> bytes:
@@ -165,7 +165,7 @@ class Files:
         """
         file = _values.data("deserialize_public_key", data)
         return PublicKey(
-            _native.CkksPublicKey.from_bytes(self._context, file, None), self._context.name
+            _native.CkksPublicKey.from_bytes(self._machine, file, None), self._machine.name
         )
 
     def write_public_key(self, public_key: PublicKey, file_path: Path) -> None:
@@ -210,7 +210,7 @@ class Files:
         file = _values.path("read_public_key", file_path)
         with of_kind("read_public_key", file, "becalm.ckks_public_key"):
             return PublicKey(
-                _native.CkksPublicKey.load(self._context, file, None), self._context.name
+                _native.CkksPublicKey.load(self._machine, file, None), self._machine.name
             )
 
     def serialize_secret_key(self, secret_key: SecretKey) -> bytes:
@@ -249,7 +249,7 @@ class Files:
         [1.0, 2.0, 3.0, 4.0]
         """
         file = _values.data("deserialize_secret_key", data)
-        return SecretKey(_native.CkksSecretKey.from_bytes(self._context, file), self._context.name)
+        return SecretKey(_native.CkksSecretKey.from_bytes(self._machine, file), self._machine.name)
 
     def write_secret_key(self, secret_key: SecretKey, file_path: Path) -> None:
         """Writes a secret key to a file that only its owner can read. It is not encrypted.
@@ -290,7 +290,7 @@ class Files:
         """
         file = _values.path("read_secret_key", file_path)
         with of_kind("read_secret_key", file, "becalm.ckks_secret_key"):
-            return SecretKey(_native.CkksSecretKey.load(self._context, file), self._context.name)
+            return SecretKey(_native.CkksSecretKey.load(self._machine, file), self._machine.name)
 
     def write_relinearization_key(self, relinearization_key: Key, file_path: Path) -> None:
         """Writes the key to a file, for the server.
@@ -488,7 +488,7 @@ class Files:
             _, note = _native.ckks_keys_of_file(file)
         # The file can wait for its digest no longer than the note can lie: it is checked here.
         facts = _noted(op, note, purpose)
-        native = _native.CkksKeys.load(self._context, file, False, self._form)
+        native = _native.CkksKeys.load(self._machine, file, False, self._form)
         base = self._read_bases.get(native.key_id)
         if purpose == "relinearization":
             self._read_bases[native.key_id] = native

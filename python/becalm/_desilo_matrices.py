@@ -232,8 +232,8 @@ class Matrices(Arithmetic):
             raise WrongKey(op, wanted, kind_of(key), "use create_rotation_key")
         encoded = matrix if isinstance(matrix, PlainMatrix) else self.encode_to_plain_matrix(matrix)
         at = min(x.level, encoded.level)
-        map_ = encoded._matrix._encoded(self._context, at)
-        return Ciphertext([key._native.linear(b, map_) for b in x._blocks])
+        map_ = encoded._matrix._encoded(self._machine, at)
+        return Ciphertext([key._native.matmul(b, map_) for b in x._blocks])
 
     def evaluate_polynomial(
         self, ciphertext: Ciphertext, coefficients: Sequence[float], relinearization_key: Key

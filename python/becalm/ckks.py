@@ -56,12 +56,22 @@ from becalm._ckks_collective import (
 from becalm._ckks_cost import Cost, Needs
 from becalm._ckks_files import load_public_key, load_secret_key
 from becalm._ckks_function import Function, concatenate, packed, unpacked
-from becalm._ckks_keygen import asked, context_of, keys_of
+from becalm._ckks_keygen import asked, keys_of, machine_of
 from becalm._ckks_packed import PackedArray
 from becalm._ckks_program import Program, Register
 from becalm._ckks_secret_key import PublicKey, SecretKey
 from becalm._ckks_server import Server
-from becalm._ckks_sets import AS_MADE, Params, Price, compact_of, known, params, planned, priced
+from becalm._ckks_sets import (
+    AS_MADE,
+    USUAL_SIZE,
+    Params,
+    Price,
+    compact_of,
+    known,
+    params,
+    planned,
+    priced,
+)
 from becalm._ckks_threshold import (
     KeyShare,
     PartialDecryption,
@@ -156,7 +166,7 @@ def price(
     name: CkksName | str = "ckks",
     *,
     slots: int | None = None,
-    bootstrap: str | None = "medium",
+    bootstrap: str | None = USUAL_SIZE,
     kinds: Iterable[str] | str | None = None,
     levels: int | None = None,
     stage_count: int | None = None,
@@ -205,7 +215,7 @@ def keygen(
     name: CkksName | str = "ckks",
     *,
     slots: int | None = None,
-    bootstrap: str | None = "medium",
+    bootstrap: str | None = USUAL_SIZE,
     kinds: Iterable[str] | str | None = None,
     levels: int | None = None,
     stage_count: int | None = None,
@@ -227,7 +237,8 @@ def keygen(
     name
         A parameter set, or `"ckks"` for the standard set of a need.
     slots
-        Values in a vector, by default those of `needs`, or all that fit. Few slots take less time.
+        Values in a vector, by default those of `needs`, or all that fit; 1024 where `kinds` has
+        `"sparse"`. Few slots take less time.
     bootstrap
         Size of the keys of a bootstrap, `"small"`, `"medium"` or `"large"`. Small is slower; large
         is faster only where memory is fast. `None` is for arithmetic alone, the only choice for a
@@ -244,7 +255,7 @@ def keygen(
         Whether the key of the conjugate is made.
     needs
         The needs of a recorded program: exactly its keys are made, and those of products. `kinds`,
-        `stage_count` and the sizes of `bootstrap` do not go with it, but `rotations` do.
+        `stage_count` and a size of `bootstrap` raise `BadInput` beside it; `rotations` go with it.
     compact
         `True` packs keys and ciphertexts in memory, residues in as few bits as they take: a quarter
         less, and no slower. `"seeded"` draws half of a key from seeds whenever it is used: three
@@ -293,11 +304,11 @@ def keygen(
         compact=compact,
         needs=needs,
     )
-    context = context_of(plan, allow_insecure, threads, device)
-    native = _native.CkksSecretKey.generate(context)
-    server = Server(plan, context, keys_of(native, plan, context, progress))
+    machine = machine_of(plan, allow_insecure, threads, device)
+    native = _native.CkksSecretKey.generate(machine)
+    server = Server(plan, machine, keys_of(native, plan, machine, progress))
     server.strict = strict
-    return Keys(SecretKey(context, native, plan.slots, server), server)
+    return Keys(SecretKey(machine, native, plan.slots, server), server)
 
 
 @called("load_server")
@@ -381,24 +392,24 @@ def load_server(
         compact=compact_of(noted[4]) if compact is None else compact,
         iterations=noted[5],
     )
-    context = context_of(plan, allow_insecure, threads, device)
+    machine = machine_of(plan, allow_insecure, threads, device)
     try:
         keys = _native.CkksKeys.load(
-            context, file, budget is not None, "ready" if budget else plan.form
+            machine, file, budget is not None, "ready" if budget else plan.form
         )
     except OutOfMemory as e:
-        remedy = plan.reading(_native.CkksKeys.load(context, file, True), _native.free_memory())
+        remedy = plan.reading(_native.CkksKeys.load(machine, file, True), _native.free_memory())
         raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None
     if budget is None:
-        return Server(plan, context, keys)
+        return Server(plan, machine, keys)
     if not budget:
-        return Server(plan, context, keys, 0)
+        return Server(plan, machine, keys, 0)
     try:
         matrices, ready = keys.divided(plan.programs, budget)
     except OutOfMemory as e:
         remedy = 'allow more memory, "low", or keys of bootstrap="small" or of more stages'
         raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None
-    return Server(plan, context, keys.ready(ready), matrices)
+    return Server(plan, machine, keys.ready(ready), matrices)
 
 
 def _budget(memory: str | float) -> int | None:

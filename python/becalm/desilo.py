@@ -79,9 +79,9 @@ class Engine(Matrices, KeyFiles):
 
     #: Set for each flag; the ring of `ToyEngine` is another.
     _SETS: ClassVar[dict[str, str]] = {
-        "": "ckks_slots_first",
-        "14": "ckks_14_levels",
-        "17": "ckks_17_levels",
+        "": _native.CkksPlan.set_for([], None),
+        "14": _native.CkksPlan.set_for([], 14),
+        "17": _native.CkksPlan.set_for([], 17),
     }
     _TOY = False
 
@@ -125,8 +125,8 @@ class Engine(Matrices, KeyFiles):
             remedy = "bootstrap to get levels back"
             raise BadInput("engine", f"max_level of at most {known.levels}", str(wanted), remedy)
         self._max_level: int = known.levels if max_level is None else wanted
-        # Keys of many levels are packed everywhere; ciphertexts are where it is asked for.
-        self._form = "packed" if compact or flag else "ready"
+        # Ciphertexts are packed where it is asked for.
+        self._form = _native.CkksPlan(name, form="packed" if compact else None).form
         most = known.slots
         count = most if slot_count is None else _values.count("engine", "slot_count", slot_count)
         least = 2 if self._bootstraps else 1
@@ -143,7 +143,7 @@ class Engine(Matrices, KeyFiles):
         self._otherwise = otherwise(name)
         self._chain.require_tables(_native.free_memory(), self._otherwise)
         machine = "cuda" if mode == "gpu" else "cpu"
-        self._context = _native.CkksMachine(name, self._TOY, threads, bool(compact), machine)
+        self._machine = _native.CkksMachine(name, self._TOY, threads, bool(compact), machine)
         self._stage_count: int = known.stage_count
         #: The keys of the last bootstrap, and what was prepared for them.
         self._prepared: tuple[list[_native.CkksKeys], Prepared] | None = None
@@ -163,12 +163,12 @@ class Engine(Matrices, KeyFiles):
 
     def create_secret_key(self) -> SecretKey:
         """Draws a secret key from the system's randomness."""
-        return SecretKey(_native.CkksSecretKey.generate(self._context), self._context.name)
+        return SecretKey(_native.CkksSecretKey.generate(self._machine), self._machine.name)
 
     def create_public_key(self, secret_key: SecretKey) -> PublicKey:
         """A key with which anyone encrypts."""
         native = self._secret(secret_key)._native.public_key()
-        return PublicKey(native, self._context.name)
+        return PublicKey(native, self._machine.name)
 
     def create_relinearization_key(self, secret_key: SecretKey) -> Key:
         """For products of ciphertexts."""
@@ -181,7 +181,7 @@ class Engine(Matrices, KeyFiles):
 
     def create_rotation_key(self, secret_key: SecretKey) -> Key:
         """For rotations by every power of two."""
-        degree = ckks.params(self._context.name).log2_degree
+        degree = ckks.params(self._machine.name).log2_degree
         turns = [1 << i for i in range(degree - 1)]
         tops = self._chain.tier_tops if self._bootstraps else []
         needs = _native.CkksNeeds({by: {self._max_level, *tops} for by in turns})
@@ -243,14 +243,13 @@ class Engine(Matrices, KeyFiles):
         if size not in SIZES:
             remedy = "choose one of these"
             raise BadInput(f"create_{purpose}_key", f"a size of {list(SIZES)}", repr(size), remedy)
-        stages = self._stages(stages)
         plan = self._plan(kind, stages, size)
         try:
             made = self._made(secret, plan.needs())
         except OutOfMemory as e:
             remedy = plan.of_engine(_native.free_memory(), self._otherwise)
             raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None
-        return Key(made, purpose, stages, size)
+        return Key(made, purpose, plan.stages, size)
 
     def _key(self, secret: SecretKey, purpose: str, needs: _native.CkksNeeds) -> Key:
         try:
@@ -288,10 +287,10 @@ class Engine(Matrices, KeyFiles):
         """Refuses keys of another set: of a toy's, a real engine would make unprotected
         ciphertexts.
         """
-        if key._params != self._context.name:
+        if key._params != self._machine.name:
             remedy = f"use {what} of an engine of the same class with the same flags"
             got = f"one of `{key._params}`"
-            raise WrongParams(op, f"{what} of `{self._context.name}`", got, remedy)
+            raise WrongParams(op, f"{what} of `{self._machine.name}`", got, remedy)
 
     def _highest(self) -> int:
         """The highest level of conjugation and products, which a bootstrap does behind its first
@@ -318,7 +317,7 @@ class Engine(Matrices, KeyFiles):
             raise WrongKey("encrypt", "a secret or a public key", kind_of(key), remedy)
         what = "a secret key" if isinstance(key, SecretKey) else "a public key"
         self._require_own("encrypt", key, what)
-        most = ckks.params(self._context.name).levels
+        most = ckks.params(self._machine.name).levels
         at = self._max_level if level is None else at_level("encrypt", level, most)
         blocks = self._split("encrypt", message)
         real = numbers("encrypt", message).dtype.kind != "c"
@@ -478,7 +477,7 @@ class Engine(Matrices, KeyFiles):
                 raise BadInput(op, wanted, str(stage_count), remedy)
             stages, size = key.stage_count, key.size or "medium"
         elif set(held) == {"rotation", "small_bootstrap"}:
-            stages, size = self._stages(stage_count), "small"
+            stages, size = self._plan(kind, stage_count, "small").stages, "small"
         else:
             wanted = f"a {purpose} key, or a rotation key and a small bootstrap key"
             got = " and ".join(sorted(held)) or "neither"
@@ -505,16 +504,11 @@ class Engine(Matrices, KeyFiles):
         )
 
     def _plan(self, kind: str, stages: int | None, size: str) -> _native.CkksPlan:
-        name, form = self._context.name, self._form
+        name, form = self._machine.name, self._form
         return staged(
             stages,
             lambda n: _native.CkksPlan(name, self._slots, [kind], size, n, [], False, form),
         )
-
-    def _stages(self, stage_count: int | None) -> int:
-        if stage_count is None:
-            return min(self._stage_count, max(self._slots.bit_length() - 1, 1))
-        return stage_count
 
     def _require_bootstrap(self, op: str) -> None:
         if not self._bootstraps:
@@ -532,15 +526,15 @@ class Engine(Matrices, KeyFiles):
 
     def _require_lossy(self, op: str) -> None:
         self._require_bootstrap(op)
-        if self._context.name != self._SETS[""]:
+        if self._machine.name != self._SETS[""]:
             remedy = "make it with Engine(use_bootstrap=True)"
-            raise Unsupported(op, "an engine with use_bootstrap", self._context.name, remedy)
+            raise Unsupported(op, "an engine with use_bootstrap", self._machine.name, remedy)
 
     def __getattr__(self, name: str) -> NoReturn:
         raise missing(self, name)
 
     def __repr__(self) -> str:
-        return f"<becalm.desilo.{type(self).__name__} of {self._context.name}, {self._slots} slots>"
+        return f"<becalm.desilo.{type(self).__name__} of {self._machine.name}, {self._slots} slots>"
 
 
 class ToyEngine(Engine):

@@ -45,7 +45,7 @@ def keygen(
     params: CkksName | ckks.Params,
     *,
     slots: int | None = None,
-    bootstrap: str | None = "medium",
+    bootstrap: str | None = ...,
     kinds: Iterable[str] | str | None = None,
     levels: int | None = None,
     stage_count: int | None = None,

@@ -9,7 +9,7 @@ use crate::signals::unless_stopped;
 use anyhow::{Result, bail};
 use becalm::Error;
 use becalm::backend::{Backend, Ckks, CkksSetup, Cpu, Evaluator, Prepared, for_params};
-use becalm::bootstrap::ckks::{Fit, KeyPlan, Offer, set_for};
+use becalm::bootstrap::ckks::{Fit, KeyPlan, Kind as Bootstrap, Offer, Values, set_for};
 use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
 use becalm::ckks::{Context, Needs};
 use becalm::math::complex::Complex;
@@ -79,8 +79,7 @@ pub fn run(
     on: On,
     json: bool,
 ) -> Result<Report> {
-    job.check()?;
-    let (plan, job, why) = choose(job, name, full)?;
+    let (plan, why) = choose(job, name, full)?;
     let params = plan.chain().params();
     // The user did not ask for a toy by name.
     params.require_secure(insecure || name.is_none())?;
@@ -91,7 +90,7 @@ pub fn run(
     let machine = for_params::<Ckks>(on.device, &cpu, params)?;
     let full = full && name.is_none();
     let made = cpu
-        .install(|| bootstrapped(&plan, &job, machine.as_ref(), 1, json))
+        .install(|| bootstrapped(&plan, machine.as_ref(), 1, json))
         .map_err(|e| remedied(e, &plan, full))?;
     if !json {
         print(&made)?;
@@ -115,37 +114,41 @@ pub fn require_right(r: &Report) -> Result<()> {
     );
 }
 
-/// The plan of the keys, the job with the keys that it takes, and a word where these are not those of the standard set that were asked for.
-fn choose(job: &Job, name: Option<&str>, full: bool) -> Result<(KeyPlan, Job, Option<String>)> {
+/// The plan of the keys, and a word where these are not those of the standard set that were asked for.
+fn choose(job: &Job, name: Option<&str>, full: bool) -> Result<(KeyPlan, Option<String>)> {
     let wish = job.wish()?;
     let set =
         name.map_or_else(|| set_for(&wish.kinds, None, wish.iterations), CkksParams::named)?;
-    let plan = self::plan(set, job)?;
+    let plan = KeyPlan::new(set, &wish)?;
     let fit = match name.is_some() || full {
         true => Fit::AsAsked,
         false => plan.fit(available_memory(), job.keys.is_none())?,
     };
     let (taken, params) = match &fit {
-        Fit::AsAsked => {
-            let job = job.clone().of_plan(&plan);
-            return Ok((plan, job, None));
-        }
-        Fit::Instead(offer) => (job.with(offer), offer.set.unwrap_or(set)),
-        Fit::Toy(toy) => (job.clone(), *toy),
+        Fit::AsAsked => return Ok((plan, None)),
+        Fit::Instead(offer) => (offer.wish(&wish), offer.set.unwrap_or(set)),
+        Fit::Toy(toy) => (wish, *toy),
     };
-    let chosen = self::plan(params, &taken)?;
+    let chosen = KeyPlan::new(params, &taken)?;
     let why = format!(
         "N = 2^{} with {} keys takes {}, more than is free: N = 2^{} with {} {}keys instead{} (--full insists)",
         set.log2_degree,
-        job.size(),
+        size(&plan),
         megabytes(plan.price()?.peak()),
         params.log2_degree,
-        taken.size(),
-        taken.compact.as_ref().map_or(String::new(), |form| format!("{form} ")),
+        size(&chosen),
+        match taken.form {
+            None | Some(KeyForm::Ready) => String::new(),
+            Some(form) => format!("{} ", form.name()),
+        },
         if params.kind == Kind::Standard { "" } else { ", which protects nothing" },
     );
-    let taken = taken.of_plan(&chosen);
-    Ok((chosen, taken, Some(why)))
+    Ok((chosen, Some(why)))
+}
+
+/// The size of the keys of a bootstrap.
+fn size(plan: &KeyPlan) -> &'static str {
+    plan.wish().size.unwrap_or_default()
 }
 
 /// An error with the flags that help, where it is one of memory.
@@ -187,20 +190,39 @@ pub fn bootstrap_of(plan: &KeyPlan) -> becalm::Result<&CkksProgram> {
     })
 }
 
-/// Values within the range of every kind: signs, which suit a precise one too, or points of a disc or of −1 ..= 1.
-pub(crate) fn message(job: &Job, slots: usize) -> Vec<Complex> {
-    let ramp = |j: usize| 2.0 * j as f64 / slots as f64 - 1.0;
-    let kind = job.kind.as_deref().unwrap_or_default();
-    let value = |j: usize| match (kind, job.of.as_str()) {
-        ("sign", "complex") => Complex::new(sign_of(j), sign_of(j / 2)),
-        ("sign" | "precise", _) => Complex::from(sign_of(j)),
-        (_, "complex") => {
-            let turn = Complex::root(j * 7 % slots, slots);
-            Complex::new(ramp(j) * turn.re, ramp(j) * turn.im)
+/// Values within the range of the usual bootstrap of a plan: signs, which suit a precise one too, or points of a disc or of −1 ..= 1.
+pub(crate) fn message(plan: &KeyPlan) -> Vec<Complex> {
+    let slots = plan.slots();
+    let kind = plan.programs().next().map(|(kind, _)| kind);
+    let signs = |j: usize| match values(plan) {
+        Values::Complex if kind == Some(Bootstrap::Sign) => {
+            Complex::new(sign_of(j), sign_of(j / 2))
         }
-        _ => Complex::from(ramp(j)),
+        _ => Complex::from(sign_of(j)),
     };
-    (0..slots).map(value).collect()
+    match (kind, values(plan)) {
+        (Some(Bootstrap::Sign | Bootstrap::Precise), _) => (0..slots).map(signs).collect(),
+        (_, Values::Complex) => disc(slots),
+        _ => (0..slots).map(|j| Complex::from(ramp(j, slots))).collect(),
+    }
+}
+
+/// The kind of values that a plan is for.
+fn values(plan: &KeyPlan) -> Values {
+    plan.wish().values.unwrap_or_default()
+}
+
+/// So many points of a disc.
+pub(crate) fn disc(slots: usize) -> Vec<Complex> {
+    let point = |j: usize| {
+        let turn = Complex::root(j * 7 % slots, slots);
+        Complex::new(ramp(j, slots) * turn.re, ramp(j, slots) * turn.im)
+    };
+    (0..slots).map(point).collect()
+}
+
+fn ramp(j: usize, slots: usize) -> f64 {
+    2.0 * j as f64 / slots as f64 - 1.0
 }
 
 fn sign_of(j: usize) -> f64 {
@@ -305,16 +327,9 @@ pub fn measured(
 }
 
 /// Makes keys, and calls [`measured`] with them.
-fn bootstrapped(
-    plan: &KeyPlan,
-    job: &Job,
-    machine: &dyn Backend,
-    runs: usize,
-    quiet: bool,
-) -> Result<Report> {
-    let (params, needs) = (plan.chain().params(), plan.needs());
+fn bootstrapped(plan: &KeyPlan, machine: &dyn Backend, runs: usize, quiet: bool) -> Result<Report> {
+    let (params, needs, slots) = (plan.chain().params(), plan.needs(), plan.slots());
     let program = bootstrap_of(plan)?;
-    let slots = program.inputs().first().and_then(|r| program.info(*r)).map_or(1, |i| i.slots);
     let (price, expanded) = (plan.price()?, plan.chain().key_bytes(&needs));
     if !quiet {
         let sizes = [price.stored, price.memory, expanded];
@@ -327,18 +342,18 @@ fn bootstrapped(
     let program = Arc::new(program.clone());
     let evaluator = Evaluator::new(machine, CkksSetup::new(&context, &Arc::new(keys)))?;
     let (ready, prepare_seconds) = timed(|| prepared(machine, &context, &program))?;
-    let m = measured(&context, &secret, &evaluator, &ready, &message(job, slots), runs)?;
+    let m = measured(&context, &secret, &evaluator, &ready, &message(plan), runs)?;
     let formula = -program.error().unwrap_or(1.0).log2();
     Ok(Report {
         scheme: "ckks",
         params: params.name,
-        kind: job.kind.clone().unwrap_or_default(),
+        kind: plan.programs().next().map_or(String::new(), |(kind, _)| kind.name().into()),
         iterations: plan.wish().iterations,
-        values: job.of.clone(),
-        key_size: job.size().into(),
+        values: values(plan).name().into(),
+        key_size: size(plan).into(),
         log2_degree: params.log2_degree,
         slots,
-        stage_count: stages_of(params, job, slots),
+        stage_count: plan.stage_count().unwrap_or_default(),
         security_bits: params.security_bits,
         security_source: params.security_source,
         device: report::machine(&evaluator.info()),
@@ -364,12 +379,6 @@ fn bootstrapped(
         checked: m.values,
         right: m.after.0 > formula - TOLERANCE.0 && m.after.1 > formula - TOLERANCE.1,
     })
-}
-
-/// Stages of each transform: over few slots there are no more than layers of butterflies.
-fn stages_of(params: &CkksParams, job: &Job, slots: usize) -> usize {
-    let own = params.bootstrap.map_or(0, |b| b.stage_count.min(slots.ilog2() as usize));
-    job.stage_count.unwrap_or(own)
 }
 
 pub(crate) fn announce(
@@ -472,10 +481,9 @@ pub fn bench(quick: bool, threads: usize, json: Option<&std::path::Path>) -> Res
     let cpu = Cpu::new(threads)?;
     let mut rows = vec![];
     for (set, kind, of, keys) in cases {
-        let job = Job::of(kind, keys, 1024, None, of);
+        let job = Job::of(kind, keys, None, None, of);
         let plan = plan(CkksParams::named(sets[set])?, &job)?;
-        let made =
-            cpu.install(|| bootstrapped(&plan, &job, &cpu, if quick { 1 } else { 3 }, true))?;
+        let made = cpu.install(|| bootstrapped(&plan, &cpu, if quick { 1 } else { 3 }, true))?;
         require_right(&made)?;
         rows.push(made);
     }

@@ -1,6 +1,6 @@
 //! `becalm run --scheme ckks` of a set without a bootstrap: products from the highest level to level 0, and a rotation.
 
-use crate::ckks::{Job, TOLERANCE, announce, bits, message, timed};
+use crate::ckks::{Job, TOLERANCE, announce, bits, disc, timed};
 use crate::report::{self, facts, median, peak_memory, table};
 use anyhow::{Result, bail};
 use becalm::Error;
@@ -70,7 +70,7 @@ pub fn run(
         let remedy = format!("leave out {flags}, which are for bootstraps; or use `{USUAL_CKKS}`");
         return Err(Error::wrong_params("run", wanted, got, remedy).into());
     }
-    let made = cpu.install(|| multiplied(params, job, machine, json))?;
+    let made = cpu.install(|| multiplied(params, machine, json))?;
     if json {
         report::json(&made)?;
     } else {
@@ -89,12 +89,7 @@ pub fn run(
     }
 }
 
-fn multiplied(
-    params: &'static CkksParams,
-    job: &Job,
-    machine: &dyn Backend,
-    quiet: bool,
-) -> Result<Report> {
+fn multiplied(params: &'static CkksParams, machine: &dyn Backend, quiet: bool) -> Result<Report> {
     let (slots, top) = (params.slots(), params.levels);
     let context = Arc::new(Context::new(params, true)?);
     let needs = Needs::default().rotate([1], top);
@@ -106,7 +101,7 @@ fn multiplied(
     let (keys, keygen_seconds) = timed(|| Ok(context.keys(&secret, &needs)?))?;
     let keys = Arc::new(keys);
     let evaluator = Evaluator::new(machine, CkksSetup::new(&context, &keys))?;
-    let m = message(job, slots);
+    let m = disc(slots);
     let (x, encrypt_seconds) = timed(|| Ok(context.encrypt(&m, top, &secret)?))?;
     let (got, decrypt_seconds) = timed(|| Ok(context.decrypt(&x, &secret)?))?;
     let row = |what: String, level, got: &[Complex], wanted: &[Complex], error: f64| {

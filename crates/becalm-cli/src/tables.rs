@@ -303,7 +303,7 @@ fn row(
     (slots, size, stages, document): (usize, &'static str, usize, f64),
     quick: bool,
 ) -> Row {
-    let job = Job::of(t.kind, size, slots, Some(stages), t.of);
+    let job = Job::of(t.kind, size, (slots > 0).then_some(slots), Some(stages), t.of);
     let (made, left_out) = match measure(t, &job, quick) {
         Ok(made) => (Some(made), None),
         Err(e) => (None, Some(format!("{e:#}"))),

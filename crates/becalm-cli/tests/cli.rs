@@ -189,9 +189,7 @@ fn run_bootstraps_ckks() {
     assert!(f.refuse("run --scheme tfhe --params ckks_n12").contains("--scheme ckks"));
     assert!(f.refuse("run --params ckks_n12 --full").contains("another N"));
     let says = f.refuse(&format!("run --scheme ckks {toy} --slots 33"));
-    assert!(says.contains("--slots 33") && says.contains("--kind sparse"), "{says}");
-    let says = f.refuse(&format!("run --scheme ckks {toy} --kind sparse --slots 33"));
-    assert!(says.contains("power of two from 2 to"), "{says}");
+    assert!(says.contains("power of two from 2 to 2048 as slots"), "{says}");
     for slots in [0, 1, 1000, 2048, 1 << 20] {
         let says = f.refuse(&format!("run --scheme ckks {toy} --kind sparse --slots {slots}"));
         assert!(says.contains("power of two from 2 to 1024 as slots"), "{says}");
@@ -228,6 +226,25 @@ fn too_little_memory_is_refused_with_the_flags_that_help() {
     // Where not even the tables fit, nothing is made.
     let says = refused_within(&f, 400_000, "run --params ckks_n17 --threads 1");
     assert!(says.contains("not enough memory") && says.contains("free memory"), "{says}");
+}
+
+/// Slots go with every kind, as in Python; without a kind they choose it, and the sparse kind has a number of its own.
+#[test]
+fn run_takes_slots_with_every_kind() {
+    let f = Folder::new("slots");
+    let first = "--params ckks_toy_slots_first --kind slots_first --slots 64";
+    for (line, kind, slots) in [
+        (first, "slots_first", 64),
+        ("--params ckks_toy_slots_first --slots 32", "slots_first", 32),
+        ("--params ckks_toy_12 --kind regular --slots 16", "regular", 16),
+        ("--params ckks_toy_12 --slots 16 --keys small", "sparse", 16),
+        ("--params ckks_toy_12 --kind sparse --stage-count 3", "sparse", 1024),
+    ] {
+        let report = f.succeed(&format!("run --allow-insecure --json {line}"));
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        assert!(report["kind"] == kind && report["slots"] == slots, "{line}: {report}");
+        assert!(report["right"] == true && report["checked"] == slots, "{line}: {report}");
+    }
 }
 
 #[test]

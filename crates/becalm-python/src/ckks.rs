@@ -4,9 +4,9 @@ use crate::call::{guarded, raise};
 use crate::ciphertext::trust;
 use crate::ckks_machine::{Call, CkksMachine, Kept, Plain, Shared, Vector, brief, values};
 use crate::ckks_plain::CkksPlaintext;
-use crate::ckks_record::on_both;
 use becalm::cipher::{Account, Rlwe, Standing};
 use becalm::ckks::Context;
+use becalm::program::rlwe::Operator;
 use becalm::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -232,35 +232,33 @@ impl CkksCiphertext {
     /// `self + other`.
     fn add(&self, py: Python<'_>, other: &CkksCiphertext) -> PyResult<Self> {
         self.with(&[&self.0, &other.0], None)
-            .one(py, "add", |p, r| on_both(p, r, |p, a, b| p.add(a, b)))
+            .operator(py, "add", &Operator::Add)
             .map(CkksCiphertext)
     }
 
     /// `self − other`.
     fn subtract(&self, py: Python<'_>, other: &CkksCiphertext) -> PyResult<Self> {
         self.with(&[&self.0, &other.0], None)
-            .one(py, "subtract", |p, r| on_both(p, r, |p, a, b| p.subtract(a, b)))
+            .operator(py, "subtract", &Operator::Subtract)
             .map(CkksCiphertext)
     }
 
     /// `−self`.
     fn negate(&self, py: Python<'_>) -> PyResult<Self> {
-        self.with(&[&self.0], None).one(py, "negate", |p, r| p.negate(r[0])).map(CkksCiphertext)
+        self.with(&[&self.0], None).operator(py, "negate", &Operator::Negate).map(CkksCiphertext)
     }
 
     /// `self + values`.
     fn add_plain(&self, py: Python<'_>, data: &[u8]) -> PyResult<Self> {
-        let data = values(data);
         self.with(&[&self.0], None)
-            .one(py, "add", |p, r| p.add_plain(r[0], &data))
+            .operator(py, "add", &Operator::AddPlain(values(data).into()))
             .map(CkksCiphertext)
     }
 
     /// `self · values`, one level lower.
     fn multiply_plain(&self, py: Python<'_>, data: &[u8]) -> PyResult<Self> {
-        let data = values(data);
         self.with(&[&self.0], None)
-            .one(py, "multiply", |p, r| p.multiply_plain(r[0], &data))
+            .operator(py, "multiply", &Operator::MultiplyPlain(values(data).into()))
             .map(CkksCiphertext)
     }
 
@@ -268,26 +266,20 @@ impl CkksCiphertext {
     fn add_encoded(&self, py: Python<'_>, plain: &CkksPlaintext) -> PyResult<Self> {
         let args = [&self.0];
         let call = self.with(&args, Some(plain.encoded()));
-        let made = call.one(py, "add", |p, r| {
-            plain.lowered(p, r[0]).and_then(|x| p.add_plain(x, plain.values()))
-        });
-        made.map(CkksCiphertext)
+        call.operator(py, "add", &Operator::AddPlain(plain.beside())).map(CkksCiphertext)
     }
 
     /// `self · plain`, one level below the lower of the two.
     fn multiply_encoded(&self, py: Python<'_>, plain: &CkksPlaintext) -> PyResult<Self> {
         let args = [&self.0];
         let call = self.with(&args, Some(plain.encoded()));
-        let made = call.one(py, "multiply", |p, r| {
-            plain.lowered(p, r[0]).and_then(|x| p.multiply_plain(x, plain.values()))
-        });
-        made.map(CkksCiphertext)
+        call.operator(py, "multiply", &Operator::MultiplyPlain(plain.beside())).map(CkksCiphertext)
     }
 
     /// `self · factor`, one level lower.
     fn multiply_constant(&self, py: Python<'_>, factor: f64) -> PyResult<Self> {
         self.with(&[&self.0], None)
-            .one(py, "multiply", |p, r| p.multiply_constant(r[0], factor))
+            .operator(py, "multiply", &Operator::MultiplyPlain(factor.into()))
             .map(CkksCiphertext)
     }
 
@@ -318,14 +310,14 @@ impl CkksCiphertext {
     /// `i · self`, exact.
     fn multiply_i(&self, py: Python<'_>) -> PyResult<Self> {
         self.with(&[&self.0], None)
-            .one(py, "multiply", |p, r| p.multiply_i(r[0]))
+            .operator(py, "multiply", &Operator::MultiplyI)
             .map(CkksCiphertext)
     }
 
     /// The same values at a lower level.
     fn level_down(&self, py: Python<'_>, level: usize) -> PyResult<Self> {
         self.with(&[&self.0], None)
-            .one(py, "level_down", |p, r| p.level_down(r[0], level))
+            .operator(py, "level_down", &Operator::LevelDown(level))
             .map(CkksCiphertext)
     }
 

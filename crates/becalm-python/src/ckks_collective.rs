@@ -4,9 +4,10 @@ use crate::call::{raise, supervised};
 use crate::ciphertext::trust;
 use crate::ckks_evaluate::CkksKeys;
 use crate::ckks_keys::CkksPublicKey;
-use crate::ckks_machine::{CkksMachine, Shared, brief, form_named};
+use crate::ckks_machine::{CkksMachine, Shared, brief};
 use crate::ckks_threshold::CkksKeyShare;
 use crate::keys::CkksNeeds;
+use becalm::cipher::KeyForm;
 use becalm::cipher::file::hex;
 use becalm::ckks::{Agreement, Context, KeyShare, Party, PartyMessage};
 use becalm::math::random::PublicSeed;
@@ -224,7 +225,7 @@ pub fn ckks_aggregate(
     form: &str,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(CkksPublicKey, CkksKeys)> {
-    let (messages, form) = (all(&messages), form_named(form).map_err(raise)?);
+    let (messages, form) = (all(&messages), KeyForm::named(form).map_err(raise)?);
     let aggregate = |c: &Context, p: Progress| PartyMessage::aggregate(c, &messages, form, p);
     let (public, keys) = followed(py, &on.0, progress, aggregate)?;
     let id = public.id().to_string();

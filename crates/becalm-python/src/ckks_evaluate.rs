@@ -3,17 +3,17 @@
 use crate::call::{Watched, guarded, raise, supervised};
 use crate::ckks::CkksCiphertext;
 use crate::ckks_machine::{
-    Call, CkksMachine, MemoryBudget, Shared, Vector, brief, form_named, prepared, require,
-    require_rotations, run_lanes, watched,
+    Call, CkksMachine, MemoryBudget, Shared, Vector, brief, prepared, require, require_rotations,
+    run_lanes, watched,
 };
 use crate::ckks_plain::CkksMap;
 use crate::ckks_program::CkksProgram;
-use crate::ckks_record::{dot, on_both, rotations};
 use becalm::backend::Prepared;
 use becalm::cipher;
 use becalm::cipher::file::{Output, replace};
 use becalm::ckks::Chebyshev;
 use becalm::math::buffer::or_refused;
+use becalm::program::rlwe::Operator;
 use pyo3::prelude::*;
 use std::io::BufWriter;
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ impl CkksKeys {
         stored: bool,
         form: &str,
     ) -> PyResult<Self> {
-        let (context, form) = (&on.0.context, form_named(form).map_err(raise)?);
+        let (context, form) = (&on.0.context, cipher::KeyForm::named(form).map_err(raise)?);
         let keys = supervised(py, None, |watch| {
             let load = || match stored {
                 true => context.open_keys(&path),
@@ -73,7 +73,7 @@ impl CkksKeys {
 
     /// Bytes in memory if they were held in a form.
     fn bytes_as(&self, form: &str) -> PyResult<usize> {
-        let form = form_named(form).map_err(raise)?;
+        let form = cipher::KeyForm::named(form).map_err(raise)?;
         guarded(|| Ok(self.0.context.bytes_as(&self.1, form)))
     }
 
@@ -112,7 +112,7 @@ impl CkksKeys {
         b: &CkksCiphertext,
     ) -> PyResult<CkksCiphertext> {
         self.with(&[&a.0, &b.0], false)
-            .one(py, "multiply", |p, r| on_both(p, r, |p, a, b| p.multiply(a, b)))
+            .operator(py, "multiply", &Operator::Multiply)
             .map(CkksCiphertext)
     }
 
@@ -124,19 +124,21 @@ impl CkksKeys {
         b: Vec<Bound<'_, CkksCiphertext>>,
     ) -> PyResult<CkksCiphertext> {
         let all: Vec<&Vector> = a.iter().chain(&b).map(|x| &x.get().0).collect();
-        self.with(&all, true).one(py, "dot", dot).map(CkksCiphertext)
+        self.with(&all, true).operator(py, "dot", &Operator::Dot).map(CkksCiphertext)
     }
 
     /// x^exponent, in one program.
     fn power(&self, py: Python<'_>, x: &CkksCiphertext, exponent: u64) -> PyResult<CkksCiphertext> {
         self.with(&[&x.0], true)
-            .one(py, "power", |p, r| p.power(r[0], exponent))
+            .operator(py, "power", &Operator::Power(exponent))
             .map(CkksCiphertext)
     }
 
     /// Slots rotated to the left.
     fn rotate(&self, py: Python<'_>, x: &CkksCiphertext, by: i64) -> PyResult<CkksCiphertext> {
-        self.with(&[&x.0], false).one(py, "rotate", |p, r| p.rotate(r[0], by)).map(CkksCiphertext)
+        self.with(&[&x.0], false)
+            .operator(py, "rotate", &Operator::Rotate(vec![by]))
+            .map(CkksCiphertext)
     }
 
     /// Slots rotated to the left by each of these, from one decomposition.
@@ -146,13 +148,14 @@ impl CkksKeys {
         x: &CkksCiphertext,
         by: Vec<i64>,
     ) -> PyResult<Vec<CkksCiphertext>> {
-        let made = self.with(&[&x.0], true).all(py, "rotate", |p, r| rotations(p, r[0], &by))?;
+        let made =
+            self.with(&[&x.0], true).all(py, "rotate", |p, r| Operator::Rotate(by).record(p, r))?;
         Ok(made.into_iter().map(CkksCiphertext).collect())
     }
 
     /// In each slot the sum of `size` slots from it on.
     fn sum(&self, py: Python<'_>, x: &CkksCiphertext, size: usize) -> PyResult<CkksCiphertext> {
-        self.with(&[&x.0], true).one(py, "sum", |p, r| p.sum(r[0], size)).map(CkksCiphertext)
+        self.with(&[&x.0], true).operator(py, "sum", &Operator::Sum(size)).map(CkksCiphertext)
     }
 
     /// Refuses keys without these rotations at a level: before a matrix is encoded, which takes time.
@@ -167,7 +170,7 @@ impl CkksKeys {
     }
 
     /// A matrix times the slots, one level lower.
-    fn linear(
+    fn matmul(
         &self,
         py: Python<'_>,
         x: &CkksCiphertext,
@@ -187,16 +190,17 @@ impl CkksKeys {
         factor: f64,
         offset: f64,
     ) -> PyResult<CkksCiphertext> {
+        let p = Chebyshev(coefficients);
         self.with(&[&x.0], true)
-            .one(py, "polynomial", |p, r| {
-                p.polynomial_of(r[0], Chebyshev(coefficients), factor, offset)
-            })
+            .operator(py, "polynomial", &Operator::Polynomial { p, factor, offset })
             .map(CkksCiphertext)
     }
 
     /// The complex conjugate of every slot.
     fn conjugate(&self, py: Python<'_>, x: &CkksCiphertext) -> PyResult<CkksCiphertext> {
-        self.with(&[&x.0], false).one(py, "conjugate", |p, r| p.conjugate(r[0])).map(CkksCiphertext)
+        self.with(&[&x.0], false)
+            .operator(py, "conjugate", &Operator::Conjugate)
+            .map(CkksCiphertext)
     }
 
     /// Writes a file, with a note for the reader.

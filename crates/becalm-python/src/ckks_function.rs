@@ -2,6 +2,7 @@
 
 use crate::call::{guarded, raise};
 use becalm::apps::real::{self, Aim, Asked, Function, Named};
+use becalm::ckks::{self, Chebyshev};
 use becalm::{Error, Result};
 use pyo3::prelude::*;
 
@@ -172,4 +173,16 @@ impl CkksFunction {
     fn rotations(&self, slots: usize) -> PyResult<Vec<i64>> {
         guarded(|| Ok(self.0.rotations(slots)))
     }
+}
+
+/// The rotations that a sum over `size` slots needs.
+#[pyfunction]
+pub fn sum_rotations(size: usize) -> Vec<i64> {
+    ckks::sum_rotations(size)
+}
+
+/// The levels that a polynomial takes.
+#[pyfunction]
+pub fn chebyshev_depth(coefficients: Vec<f64>) -> usize {
+    Chebyshev(coefficients).depth()
 }

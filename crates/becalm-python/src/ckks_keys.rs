@@ -4,7 +4,7 @@ use crate::call::{Watched, raise, supervised};
 use crate::ciphertext::{flat, trust};
 use crate::ckks::{CkksCiphertext, integers};
 use crate::ckks_evaluate::CkksKeys;
-use crate::ckks_machine::{CkksMachine, Shared, brief, bytes_of, form_named, values};
+use crate::ckks_machine::{CkksMachine, Shared, brief, bytes_of, values};
 use crate::ckks_threshold::CkksKeyShare;
 use crate::keys::CkksNeeds;
 use becalm::cipher;
@@ -171,7 +171,8 @@ impl CkksSecretKey {
         on: Option<&CkksMachine>,
     ) -> PyResult<CkksKeys> {
         let on = on.map_or(&self.0, |context| &context.0).clone();
-        let (needs, context, form) = (&needs.0, &self.0.context, form_named(form).map_err(raise)?);
+        let (needs, context, form) =
+            (&needs.0, &self.0.context, cipher::KeyForm::named(form).map_err(raise)?);
         let known = known.map(|k| k.1.clone());
         let keys = supervised(py, progress, |watch| {
             let step = &|done, all| watch.step(done, all);

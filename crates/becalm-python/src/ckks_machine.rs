@@ -5,13 +5,13 @@
 use crate::call::{detached, guarded, raise, supervised};
 use crate::ciphertext::flat;
 use becalm::backend::{Backend, Ckks, Cpu, Evaluator, Fallback, Keyring, Prepared, for_params};
-use becalm::cipher::{CkksKeys, KeyForm, PackedRlwe, Rlwe};
+use becalm::cipher::{CkksKeys, PackedRlwe, Rlwe};
 use becalm::ckks::Context;
 use becalm::math::buffer::or_refused;
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, Kind};
 use becalm::program::Reg;
-use becalm::program::rlwe::CkksProgram as Program;
+use becalm::program::rlwe::{CkksProgram as Program, Operator};
 use becalm::{Error, Progress, Result, UNWATCHED};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -155,18 +155,6 @@ impl CkksMachine {
     }
 }
 
-pub(crate) fn form_named(name: &str) -> Result<KeyForm> {
-    match name {
-        "ready" => Ok(KeyForm::Ready),
-        "packed" => Ok(KeyForm::Packed),
-        "seeded" => Ok(KeyForm::Seeded),
-        other => {
-            let wanted = "ready, packed or seeded keys";
-            Err(Error::bad_input("keygen", wanted, other, "choose one of these"))
-        }
-    }
-}
-
 /// A ciphertext as it is kept.
 #[derive(Clone)]
 pub(crate) enum Kept {
@@ -278,6 +266,17 @@ impl Call<'_> {
         record: impl FnOnce(&mut Program, &[Reg]) -> Result<Reg> + Send,
     ) -> PyResult<Vector> {
         let mut made = self.all(py, op, |p, args| Ok(vec![record(p, args)?]))?;
+        made.pop().ok_or_else(|| crate::call::raise(no_result()))
+    }
+
+    /// [`Call::all`] of an operator with one result.
+    pub(crate) fn operator(
+        self,
+        py: Python<'_>,
+        op: &'static str,
+        operator: &Operator,
+    ) -> PyResult<Vector> {
+        let mut made = self.all(py, op, |p, args| operator.record(p, args))?;
         made.pop().ok_or_else(|| crate::call::raise(no_result()))
     }
 

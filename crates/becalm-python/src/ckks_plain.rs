@@ -2,12 +2,11 @@
 
 use crate::call::{detached, guarded};
 use crate::ckks_machine::{CkksMachine, Plain, Shared, brief, bytes_of, prepared, values, watched};
+use becalm::Error;
 use becalm::backend::Prepared;
 use becalm::ckks::Matrix;
 use becalm::math::complex::Complex;
-use becalm::program::Reg;
-use becalm::program::rlwe::CkksProgram as Program;
-use becalm::{Error, Result};
+use becalm::program::rlwe::{CkksProgram as Program, Operator, Plaintext as Beside};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
@@ -26,17 +25,9 @@ impl CkksPlaintext {
         &self.plain
     }
 
-    /// The values that were encoded.
-    pub(crate) fn values(&self) -> &[Complex] {
-        &self.values
-    }
-
-    /// A register at the level of the plaintext or below.
-    pub(crate) fn lowered(&self, p: &mut Program, x: Reg) -> Result<Reg> {
-        match p.info(x).is_some_and(|info| info.level > self.plain.level()) {
-            true => p.level_down(x, self.plain.level()),
-            false => Ok(x),
-        }
+    /// The values beside a vector, which comes down to their level.
+    pub(crate) fn beside(&self) -> Beside {
+        Beside { values: self.values.clone(), level: Some(self.plain.level()) }
     }
 }
 
@@ -44,10 +35,10 @@ impl CkksPlaintext {
 impl CkksPlaintext {
     /// Encodes values at a level.
     #[new]
-    fn new(py: Python<'_>, context: &CkksMachine, data: &[u8], level: usize) -> PyResult<Self> {
+    fn new(py: Python<'_>, machine: &CkksMachine, data: &[u8], level: usize) -> PyResult<Self> {
         let values = values(data);
-        let plain = Arc::new(brief(py, &context.0, |c| Plain::new(c, &values, level))?);
-        Ok(CkksPlaintext { on: context.0.clone(), plain, values })
+        let plain = Arc::new(brief(py, &machine.0, |c| Plain::new(c, &values, level))?);
+        Ok(CkksPlaintext { on: machine.0.clone(), plain, values })
     }
 
     /// Name of the parameter set.
@@ -102,10 +93,8 @@ pub struct CkksMatrix {
 
 impl CkksMatrix {
     /// The matrix times the slots.
-    pub(crate) fn record(&self, p: &mut Program, x: Reg) -> Result<Reg> {
-        let scale = p.scale_of(x)?;
-        let y = p.linear(x, self.matrix.clone(), self.baby, scale)?;
-        if self.by == 0 { Ok(y) } else { p.rotate(y, self.by) }
+    pub(crate) fn operator(&self) -> Operator {
+        Operator::Linear { matrix: self.matrix.clone(), baby: self.baby, by: self.by }
     }
 }
 
@@ -160,13 +149,13 @@ impl CkksMatrix {
     }
 
     /// Encodes it for ciphertexts at a level.
-    fn encode(&self, py: Python<'_>, context: &CkksMachine, level: usize) -> PyResult<CkksMap> {
-        let on = &context.0;
+    fn encode(&self, py: Python<'_>, machine: &CkksMachine, level: usize) -> PyResult<CkksMap> {
+        let on = &machine.0;
         let ready = watched(py, on, None, |step| {
             let mut program = Program::new(&on.context);
             let x = program.input(level, self.matrix.slots())?;
-            let y = self.record(&mut program, x)?;
-            program.output(y)?;
+            let made = self.operator().record(&mut program, &[x])?;
+            made.into_iter().try_for_each(|y| program.output(y))?;
             prepared(on, &Arc::new(program), usize::MAX, step)
         })?;
         Ok(CkksMap(ready))

@@ -3,17 +3,15 @@
 use crate::call::{guarded, raise};
 use crate::ckks_evaluate::CkksKeys;
 use crate::ckks_function::CkksFunction;
-use crate::ckks_machine::form_named;
 use crate::ckks_program::CkksProgram;
 use crate::keys::CkksNeeds;
-use becalm::apps::real::Bootstraps;
+use becalm::Result;
 use becalm::bootstrap::ckks::{
     KeyPlan, Kind, Offer, Values, Wish, said, said_or_least, set_for, size_named,
 };
 use becalm::cipher::KeyForm;
 use becalm::ckks::Chain;
 use becalm::params::CkksParams;
-use becalm::{Error, Result};
 use pyo3::prelude::*;
 
 /// The chain of moduli of a parameter set: kilobytes, and enough to plan.
@@ -61,7 +59,7 @@ impl CkksChain {
     ) -> PyResult<String> {
         planned(|| {
             let packed: Vec<Offer> =
-                Offer::packed(&self.0, &needs.0, form_named(form)?).into_iter().collect();
+                Offer::packed(&self.0, &needs.0, KeyForm::named(form)?).into_iter().collect();
             Ok(said_or_least(&packed, free, |o| Some(of_engine(o)), otherwise))
         })
     }
@@ -101,7 +99,7 @@ impl CkksPlan {
         planned(|| {
             let kinds = kinds.iter().map(|name| Kind::named(name)).collect::<Result<_>>()?;
             let size = size.map(size_named).transpose()?;
-            let form = form.map(form_named).transpose()?;
+            let form = form.map(KeyForm::named).transpose()?;
             let (values, needs) = (None, needs.map(|needs| needs.0.clone()).unwrap_or_default());
             let wish = Wish {
                 slots,
@@ -139,7 +137,7 @@ impl CkksPlan {
         planned(|| {
             let Wish { slots, kinds, size, stage_count, iterations, form, .. } = Wish::noted(note)?;
             let kinds = kinds.into_iter().map(Kind::name).collect();
-            let form = form_name(form.unwrap_or(KeyForm::Ready));
+            let form = form.unwrap_or(KeyForm::Ready).name();
             Ok((slots, kinds, size, stage_count, form, iterations))
         })
     }
@@ -174,10 +172,16 @@ impl CkksPlan {
         self.0.wish().stage_count
     }
 
+    /// Matrices of each transform of the usual bootstrap, asked for or not.
+    #[getter]
+    fn stages(&self) -> Option<usize> {
+        self.0.stage_count()
+    }
+
     /// How the keys are held in memory: ready, packed or seeded.
     #[getter]
     fn form(&self) -> &'static str {
-        form_name(self.0.form())
+        self.0.form().name()
     }
 
     /// The bootstraps, in the order of their kinds.
@@ -196,7 +200,7 @@ impl CkksPlan {
         iterations: Option<usize>,
     ) -> PyResult<CkksProgram> {
         planned(|| {
-            let (kind, values) = (Kind::named(kind)?, values_named(values)?);
+            let (kind, values) = (Kind::named(kind)?, Values::named(values)?);
             Ok(CkksProgram::of(self.0.record(kind, stage_count, values, iterations)?))
         })
     }
@@ -208,7 +212,7 @@ impl CkksPlan {
 
     /// Gives a program the usual kind of bootstrap for functions that ask for it, or, `auto`, for every instruction.
     fn bootstraps_for(&self, program: &CkksProgram, auto: bool) -> PyResult<()> {
-        planned(|| program.bootstrap_by(|| Bootstraps::new(self.0.clone()), auto))
+        planned(|| program.bootstrap_by(&self.0, auto))
     }
 
     /// Bootstraps that a function takes on real vectors at these levels.
@@ -302,24 +306,4 @@ fn of_engine(offer: &Offer) -> String {
     let form = offer.form.map(|_| "Engine(compact=True)".to_string());
     let size = offer.size.map(|size| format!("size=\"{size}\""));
     form.into_iter().chain(size).collect::<Vec<_>>().join(" and ")
-}
-
-fn form_name(form: KeyForm) -> &'static str {
-    match form {
-        KeyForm::Ready => "ready",
-        KeyForm::Packed => "packed",
-        KeyForm::Seeded => "seeded",
-    }
-}
-
-fn values_named(name: &str) -> Result<Values> {
-    match name {
-        "complex" => Ok(Values::Complex),
-        "real" => Ok(Values::Real),
-        "merged" => Ok(Values::Merged),
-        other => {
-            let wanted = "complex, real or merged values";
-            Err(Error::bad_input("bootstrap", wanted, other, "choose one of these"))
-        }
-    }
 }

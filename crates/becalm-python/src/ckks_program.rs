@@ -7,57 +7,35 @@ use crate::ciphertext::trust;
 use crate::ckks_function::CkksFunction;
 use crate::ckks_machine::values;
 use crate::ckks_plain::{CkksMatrix, CkksPlaintext};
-use crate::ckks_record::{dot, on_both, rotations};
 use crate::keys::CkksNeeds;
-use becalm::apps::real::Bootstraps;
+use becalm::apps::real::Recording;
+use becalm::bootstrap::ckks::KeyPlan;
 use becalm::ckks::{Chain, Chebyshev};
 use becalm::params::CkksParams;
 use becalm::program::Reg;
-use becalm::program::rlwe::{CkksProgram as Program, RlweInfo};
+use becalm::program::rlwe::{CkksProgram as Program, Operator, RlweInfo};
 use becalm::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// A program that is being recorded. Whoever runs it takes it as it stands.
-struct Recording {
-    program: Arc<Program>,
-    /// Whether each argument is real.
-    real: Vec<bool>,
-    bootstraps: Option<Bootstraps>,
-    /// Whether every instruction bootstraps what lacks its levels.
-    auto: bool,
-}
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 type Recorder = Arc<Mutex<Recording>>;
 
-fn now(recorder: &Recorder) -> Arc<Program> {
-    recorder.lock().unwrap_or_else(PoisonError::into_inner).program.clone()
+fn locked(recorder: &Recorder) -> MutexGuard<'_, Recording> {
+    recorder.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Records on these registers, all of it or nothing; with `levels` above 0 the program may bootstrap them first.
+/// The program as it stands.
+fn now(recorder: &Recorder) -> Arc<Program> {
+    locked(recorder).program().clone()
+}
+
+/// Records on registers of this program.
 fn record<T>(
     recorder: &Recorder,
     args: &[&CkksRegister],
-    levels: usize,
-    work: impl FnOnce(&mut Program, &[Reg]) -> Result<T>,
-) -> PyResult<T> {
-    recorded(recorder, args, |p, regs, bootstraps, auto| match bootstraps.filter(|_| auto) {
-        None => work(p, regs),
-        Some(bootstraps) => {
-            let lifted = regs.iter().map(|reg| bootstraps.lifted(p, *reg, levels));
-            let lifted = lifted.collect::<Result<Vec<_>>>()?;
-            work(p, &lifted)
-        }
-    })
-}
-
-/// Records on these registers, all of it or nothing, with the bootstraps of the program, if it has them.
-fn recorded<T>(
-    recorder: &Recorder,
-    args: &[&CkksRegister],
-    work: impl FnOnce(&mut Program, &[Reg], Option<&mut Bootstraps>, bool) -> Result<T>,
+    work: impl FnOnce(&mut Recording, &[Reg]) -> Result<T>,
 ) -> PyResult<T> {
     guarded(|| {
         if args.iter().any(|x| !Arc::ptr_eq(&x.recorder, recorder)) {
@@ -66,30 +44,18 @@ fn recorded<T>(
             return Err(raise(Error::bad_input("program", wanted, got, remedy)));
         }
         let regs: Vec<Reg> = args.iter().map(|x| x.reg).collect();
-        let mut own = recorder.lock().unwrap_or_else(PoisonError::into_inner);
-        let Recording { program, bootstraps, auto, .. } = &mut *own;
-        let before = bootstraps.clone();
-        let made = Arc::make_mut(program).wholly(|p| work(p, &regs, bootstraps.as_mut(), *auto));
-        if made.is_err() {
-            // It forgets the bootstraps that are gone with the rest.
-            *bootstraps = before;
-        }
-        made.map_err(raise)
+        work(&mut locked(recorder), &regs).map_err(raise)
     })
 }
 
-/// A program of CKKS.
+/// A program of CKKS. Whoever runs it takes it as it stands.
 #[pyclass(frozen, module = "becalm._native")]
 pub struct CkksProgram(Recorder);
 
 impl CkksProgram {
     /// A program that was recorded elsewhere.
     pub(crate) fn of(program: Program) -> Self {
-        // A file says nothing of the values of its arguments.
-        let real = vec![false; program.inputs().len()];
-        let program = Arc::new(program);
-        let recording = Recording { program, real, bootstraps: None, auto: false };
-        CkksProgram(Arc::new(Mutex::new(recording)))
+        CkksProgram(Arc::new(Mutex::new(Recording::of(program))))
     }
 
     /// The program as it stands.
@@ -97,33 +63,23 @@ impl CkksProgram {
         now(&self.0)
     }
 
-    /// Gives it bootstraps, if it has none, for functions that ask for them, or, `auto`, for every instruction.
-    pub(crate) fn bootstrap_by(
-        &self,
-        make: impl FnOnce() -> Result<Bootstraps>,
-        auto: bool,
-    ) -> Result<()> {
-        let mut own = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if own.bootstraps.is_none() {
-            let mut made = make()?;
-            own.real.iter().for_each(|real| made.argument(*real));
-            own.bootstraps = Some(made);
-        }
-        own.auto |= auto;
-        Ok(())
+    /// Gives it the bootstraps of a plan.
+    pub(crate) fn bootstrap_by(&self, plan: &KeyPlan, auto: bool) -> Result<()> {
+        locked(&self.0).bootstrap_by(plan, auto)
     }
 
-    fn register(&self, reg: Reg) -> CkksRegister {
-        CkksRegister { recorder: self.0.clone(), reg }
+    fn registers(&self, regs: Vec<Reg>) -> Vec<CkksRegister> {
+        let of = |reg| CkksRegister { recorder: self.0.clone(), reg };
+        regs.into_iter().map(of).collect()
     }
 
-    fn one(
-        &self,
-        args: &[&CkksRegister],
-        levels: usize,
-        work: impl FnOnce(&mut Program, &[Reg]) -> Result<Reg>,
-    ) -> PyResult<CkksRegister> {
-        record(&self.0, args, levels, work).map(|reg| self.register(reg))
+    fn all(&self, args: &[&CkksRegister], operator: &Operator) -> PyResult<Vec<CkksRegister>> {
+        let made = record(&self.0, args, |recording, regs| recording.apply(operator, regs))?;
+        Ok(self.registers(made))
+    }
+
+    fn one(&self, args: &[&CkksRegister], operator: &Operator) -> PyResult<CkksRegister> {
+        Ok(self.all(args, operator)?.remove(0))
     }
 
     fn facts(&self, regs: &[Reg]) -> Vec<(usize, f64, usize)> {
@@ -153,13 +109,8 @@ impl CkksProgram {
     /// A new argument; `real` says of its values that they are.
     #[pyo3(signature = (level, slots, real=false))]
     fn input(&self, level: usize, slots: usize, real: bool) -> PyResult<CkksRegister> {
-        let made = self.one(&[], 0, |p, _| p.input(level, slots))?;
-        let mut own = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        own.real.push(real);
-        if let Some(bootstraps) = &mut own.bootstraps {
-            bootstraps.argument(real);
-        }
-        Ok(made)
+        let reg = record(&self.0, &[], |recording, _| recording.input(level, slots, real))?;
+        Ok(CkksRegister { recorder: self.0.clone(), reg })
     }
 
     /// A function of these registers: its results. `auto` lets it bootstrap where levels run out.
@@ -170,20 +121,19 @@ impl CkksProgram {
         auto: bool,
     ) -> PyResult<Vec<CkksRegister>> {
         let args: Vec<&CkksRegister> = args.iter().map(Bound::get).collect();
-        let made = recorded(&self.0, &args, |p, regs, bootstraps, always| {
-            function.0.record(p, bootstraps.filter(|_| auto || always), regs)
-        })?;
-        Ok(made.into_iter().map(|reg| self.register(reg)).collect())
+        let made =
+            record(&self.0, &args, |recording, regs| recording.evaluate(&function.0, regs, auto))?;
+        Ok(self.registers(made))
     }
 
     /// Marks a result.
     fn output(&self, reg: &CkksRegister) -> PyResult<()> {
-        record(&self.0, &[reg], 0, |p, r| p.output(r[0]))
+        record(&self.0, &[reg], |recording, regs| recording.output(regs[0]))
     }
 
     /// `a · b`.
     fn multiply(&self, a: &CkksRegister, b: &CkksRegister) -> PyResult<CkksRegister> {
-        self.one(&[a, b], 1, |p, r| on_both(p, r, |p, a, b| p.multiply(a, b)))
+        self.one(&[a, b], &Operator::Multiply)
     }
 
     /// Σ a·b, relinearized and rescaled once.
@@ -193,38 +143,37 @@ impl CkksProgram {
         b: Vec<Bound<'_, CkksRegister>>,
     ) -> PyResult<CkksRegister> {
         let all: Vec<&CkksRegister> = a.iter().chain(&b).map(Bound::get).collect();
-        self.one(&all, 1, dot)
+        self.one(&all, &Operator::Dot)
     }
 
     /// x^exponent.
     fn power(&self, x: &CkksRegister, exponent: u64) -> PyResult<CkksRegister> {
-        let made =
-            recorded(&self.0, &[x], |p, r, bootstraps, auto| match bootstraps.filter(|_| auto) {
-                Some(bootstraps) => bootstraps.power(p, r[0], exponent),
-                None => p.power(r[0], exponent),
-            });
-        made.map(|reg| self.register(reg))
+        self.one(&[x], &Operator::Power(exponent))
     }
 
     /// Slots rotated to the left.
     fn rotate(&self, x: &CkksRegister, by: i64) -> PyResult<CkksRegister> {
-        self.one(&[x], 0, |p, r| p.rotate(r[0], by))
+        self.one(&[x], &Operator::Rotate(vec![by]))
     }
 
     /// Slots rotated to the left by each of these.
     fn rotate_many(&self, x: &CkksRegister, by: Vec<i64>) -> PyResult<Vec<CkksRegister>> {
-        let made = record(&self.0, &[x], 0, |p, r| rotations(p, r[0], &by))?;
-        Ok(made.into_iter().map(|reg| self.register(reg)).collect())
+        self.all(&[x], &Operator::Rotate(by))
+    }
+
+    /// The same by keys for powers of two alone.
+    fn rotate_by_powers(&self, x: &CkksRegister, by: Vec<u32>) -> PyResult<Vec<CkksRegister>> {
+        self.all(&[x], &Operator::RotateByPowers(by))
     }
 
     /// In each slot the sum of `size` slots from it on.
     fn sum(&self, x: &CkksRegister, size: usize) -> PyResult<CkksRegister> {
-        self.one(&[x], 0, |p, r| p.sum(r[0], size))
+        self.one(&[x], &Operator::Sum(size))
     }
 
     /// A matrix times the slots, one level lower.
-    fn linear(&self, x: &CkksRegister, matrix: &CkksMatrix) -> PyResult<CkksRegister> {
-        self.one(&[x], 1, |p, r| matrix.record(p, r[0]))
+    fn matmul(&self, x: &CkksRegister, matrix: &CkksMatrix) -> PyResult<CkksRegister> {
+        self.one(&[x], &matrix.operator())
     }
 
     /// Σ c_i·T_i(factor·x + offset) of the slots.
@@ -236,13 +185,13 @@ impl CkksProgram {
         factor: f64,
         offset: f64,
     ) -> PyResult<CkksRegister> {
-        let depth = Chebyshev(coefficients.clone()).depth() + usize::from(factor != 1.0);
-        self.one(&[x], depth, |p, r| p.polynomial_of(r[0], Chebyshev(coefficients), factor, offset))
+        let p = Chebyshev(coefficients);
+        self.one(&[x], &Operator::Polynomial { p, factor, offset })
     }
 
     /// The complex conjugate of every slot.
     fn conjugate(&self, x: &CkksRegister) -> PyResult<CkksRegister> {
-        self.one(&[x], 0, |p, r| p.conjugate(r[0]))
+        self.one(&[x], &Operator::Conjugate)
     }
 
     /// Another program on registers of this one, such as a bootstrap: its results.
@@ -253,8 +202,8 @@ impl CkksProgram {
     ) -> PyResult<Vec<CkksRegister>> {
         let (args, other): (Vec<&CkksRegister>, _) =
             (args.iter().map(Bound::get).collect(), other.now());
-        let made = record(&self.0, &args, 0, |p, r| p.append(&other, r))?;
-        Ok(made.into_iter().map(|reg| self.register(reg)).collect())
+        let made = record(&self.0, &args, |recording, regs| recording.append(&other, regs))?;
+        Ok(self.registers(made))
     }
 
     /// The keys that it needs.
@@ -349,14 +298,8 @@ impl CkksRegister {
         now(&self.recorder).info(self.reg).copied().unwrap_or(none)
     }
 
-    fn one(
-        &self,
-        args: &[&CkksRegister],
-        levels: usize,
-        work: impl FnOnce(&mut Program, &[Reg]) -> Result<Reg>,
-    ) -> PyResult<Self> {
-        let reg = record(&self.recorder, args, levels, work)?;
-        Ok(CkksRegister { recorder: self.recorder.clone(), reg })
+    fn one(&self, args: &[&CkksRegister], operator: &Operator) -> PyResult<Self> {
+        CkksProgram(self.recorder.clone()).one(args, operator)
     }
 }
 
@@ -395,64 +338,56 @@ impl CkksRegister {
     /// Whether all values are known to be real.
     #[getter]
     fn real(&self) -> bool {
-        let own = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = own.program.known_real(&own.real);
-        known.is_ok_and(|known| known.get(self.reg.0 as usize).is_some_and(|real| *real))
+        locked(&self.recorder).is_real(self.reg)
     }
 
     /// `self + other`.
     fn add(&self, other: &CkksRegister) -> PyResult<Self> {
-        self.one(&[self, other], 0, |p, r| on_both(p, r, |p, a, b| p.add(a, b)))
+        self.one(&[self, other], &Operator::Add)
     }
 
     /// `self − other`.
     fn subtract(&self, other: &CkksRegister) -> PyResult<Self> {
-        self.one(&[self, other], 0, |p, r| on_both(p, r, |p, a, b| p.subtract(a, b)))
+        self.one(&[self, other], &Operator::Subtract)
     }
 
     /// `−self`.
     fn negate(&self) -> PyResult<Self> {
-        self.one(&[self], 0, |p, r| p.negate(r[0]))
+        self.one(&[self], &Operator::Negate)
     }
 
     /// `self + values`.
     fn add_plain(&self, data: &[u8]) -> PyResult<Self> {
-        let data = values(data);
-        self.one(&[self], 0, |p, r| p.add_plain(r[0], &data))
+        self.one(&[self], &Operator::AddPlain(values(data).into()))
     }
 
     /// `self · values`, one level lower.
     fn multiply_plain(&self, data: &[u8]) -> PyResult<Self> {
-        let data = values(data);
-        self.one(&[self], 1, |p, r| p.multiply_plain(r[0], &data))
+        self.one(&[self], &Operator::MultiplyPlain(values(data).into()))
     }
 
     /// `self + plain`, at the lower of the two levels.
     fn add_encoded(&self, plain: &CkksPlaintext) -> PyResult<Self> {
-        self.one(&[self], 0, |p, r| {
-            plain.lowered(p, r[0]).and_then(|x| p.add_plain(x, plain.values()))
-        })
+        self.one(&[self], &Operator::AddPlain(plain.beside()))
     }
 
     /// `self · plain`, one level below the lower of the two.
     fn multiply_encoded(&self, plain: &CkksPlaintext) -> PyResult<Self> {
-        self.one(&[self], 1, |p, r| {
-            plain.lowered(p, r[0]).and_then(|x| p.multiply_plain(x, plain.values()))
-        })
+        self.one(&[self], &Operator::MultiplyPlain(plain.beside()))
     }
 
     /// `self · factor`, one level lower.
     fn multiply_constant(&self, factor: f64) -> PyResult<Self> {
-        self.one(&[self], 1, |p, r| p.multiply_constant(r[0], factor))
+        self.one(&[self], &Operator::MultiplyPlain(factor.into()))
     }
 
     /// `i · self`, exact.
     fn multiply_i(&self) -> PyResult<Self> {
-        self.one(&[self], 0, |p, r| p.multiply_i(r[0]))
+        self.one(&[self], &Operator::MultiplyI)
     }
 
     /// The same values at a lower level.
     fn level_down(&self, level: usize) -> PyResult<Self> {
-        self.one(&[self], 0, |p, r| p.level_down(r[0], level))
+        self.one(&[self], &Operator::LevelDown(level))
     }
 }

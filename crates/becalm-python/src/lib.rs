@@ -17,7 +17,6 @@ mod ckks_machine;
 mod ckks_plain;
 mod ckks_plan;
 mod ckks_program;
-mod ckks_record;
 mod ckks_threshold;
 mod evaluate;
 mod integers;
@@ -48,7 +47,7 @@ mod _native {
     #[pymodule_export]
     use crate::ckks_evaluate::{CkksKeys, CkksPrepared};
     #[pymodule_export]
-    use crate::ckks_function::CkksFunction;
+    use crate::ckks_function::{CkksFunction, chebyshev_depth, sum_rotations};
     #[pymodule_export]
     use crate::ckks_keys::{CkksPublicKey, CkksSecretKey};
     #[pymodule_export]
@@ -60,7 +59,6 @@ mod _native {
     #[pymodule_export]
     use crate::ckks_program::{CkksProgram, CkksRegister};
     #[pymodule_export]
-    use crate::ckks_record::{chebyshev_depth, sum_rotations};
     #[pymodule_export]
     use crate::ckks_threshold::{CkksKeyShare, CkksPartialDecryption, ckks_combine};
     #[pymodule_export]

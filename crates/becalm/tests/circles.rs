@@ -77,7 +77,7 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
         &[
             &["account", "encoding", "key"],
             &["ciphertext", "rlwe", "slot_key"],
-            &["evaluation_key", "purpose", "vouch"],
+            &["evaluation_key", "key_form", "purpose", "vouch"],
             &["file"],
         ],
     ),

@@ -71,7 +71,8 @@ fn wishes_that_cannot_be_are_refused() {
         let wish = Wish { slots: Some(slots), ..Wish::default() };
         assert_eq!(refused("ckks_toy_12", wish), input, "{slots} slots");
     }
-    assert_eq!(refused("ckks_toy_12", of(Kind::Sparse)), input, "all slots");
+    let all = Wish { slots: Some(2048), ..of(Kind::Sparse) };
+    assert_eq!(refused("ckks_toy_12", all), input, "all slots");
     let stages = Wish { stage_count: Some(9), ..Wish::default() };
     assert_eq!(refused("ckks_toy_12", stages), input);
 }
@@ -88,6 +89,37 @@ fn the_usual_kind_is_that_of_the_set() {
     assert_eq!(kinds("ckks_toy_12", Some(32)), [Kind::Sparse]);
     assert_eq!(kinds("ckks_toy_slots_first", None), [Kind::SlotsFirst]);
     assert_eq!(kinds("ckks_n14", None), []);
+}
+
+/// Slots that nobody asks for, and the stages of a bootstrap over few of them.
+#[test]
+fn slots_and_stages_have_usual_numbers() {
+    let of = |name: &str, kind, slots, stage_count| {
+        let wish = Wish { kinds: vec![kind], slots, stage_count, ..Wish::default() };
+        let plan = plan(CkksParams::named(name).unwrap(), wish);
+        (plan.slots(), plan.stage_count())
+    };
+    assert_eq!(of("ckks_toy_12", Kind::Sparse, None, None), (1024, Some(3)));
+    assert_eq!(of("ckks_toy_12", Kind::Sparse, Some(4), None), (4, Some(2)));
+    assert_eq!(of("ckks_toy_12", Kind::Sparse, Some(4), Some(1)), (4, Some(1)));
+    assert_eq!(of("ckks_toy_12", Kind::Regular, Some(4), None), (4, Some(3)));
+    assert_eq!(of("ckks_toy_slots_first", Kind::SlotsFirst, Some(64), None).0, 64);
+    let arithmetic = plan(CkksParams::named("ckks_n14").unwrap(), Wish::default());
+    assert_eq!((arithmetic.slots(), arithmetic.stage_count()), (8192, None));
+}
+
+#[test]
+fn values_and_forms_of_keys_are_found_by_their_names() {
+    for values in [Values::Complex, Values::Real, Values::Merged] {
+        assert_eq!(Values::named(values.name()), Ok(values));
+    }
+    for form in [KeyForm::Ready, KeyForm::Packed, KeyForm::Seeded] {
+        assert_eq!(KeyForm::named(form.name()), Ok(form));
+    }
+    let refused = [Values::named("both").map(|_| ()), KeyForm::named("both").map(|_| ())];
+    for refused in refused.map(Result::unwrap_err) {
+        assert_eq!((refused.kind(), &*refused.detail().got), ("bad_input", "both"));
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
 use becalm::program::Program;
 use becalm::program::rlwe::CkksProgram;
-use harness::{ckks_program, edit, join, program, split, tiny};
+use harness::{ckks_program, edit, join, program, seal, split, tiny};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -175,6 +175,20 @@ fn with_graph_length() -> usize {
     let mut length = 0;
     with_tensors(|_, graph| length = graph.len());
     length
+}
+
+/// The refusal of a set that has the name of one here and other numbers says which.
+#[test]
+fn a_set_of_other_numbers_is_refused_with_their_names() {
+    let (mut header, data) = split(&ckks_program().to_bytes().unwrap()).unwrap();
+    let text = header["__metadata__"]["params"].as_str().unwrap().to_owned();
+    let other = text.replace("\"levels\":10", "\"levels\":9");
+    assert_ne!(other, text);
+    header["__metadata__"]["params"] = other.into();
+    let refused = CkksProgram::from_bytes(&seal(header, &data), TOY).unwrap_err();
+    let said = refused.detail();
+    assert_eq!((refused.kind(), &*said.wanted), ("wrong_params", "`ckks_toy_12`"));
+    assert_eq!(said.got, "`ckks_toy_12` with other values of levels");
 }
 
 #[test]

@@ -15,7 +15,10 @@ use becalm::params::CkksParams;
 use becalm::program::rlwe::CkksProgram;
 use ckks_cases::planted::{Planted, plant_in};
 use ckks_cases::whole::wholes;
-use ckks_cases::{Case, LANES, World, at_level, compare, every_name, programs, runs, sensible};
+use ckks_cases::{
+    Case, LANES, World, at_level, compare, every_name, few_steps, many_diagonals, programs, runs,
+    sensible,
+};
 use full::full;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -71,7 +74,9 @@ fn every_instruction_agrees_with_the_reference() {
     std::thread::scope(|scope| {
         let begin = |params: &&'static CkksParams| {
             let (params, contexts) = (*params, Arc::new(contexts(params)));
-            let all = programs(&contexts[0].1).into_iter();
+            let context = &contexts[0].1;
+            let many = (params.name == SETS[2].name).then(|| many_diagonals(context, 2).unwrap());
+            let all = programs(context).into_iter().chain(many);
             let all = all.map(|program| (contexts.clone(), program));
             let begun = all.map(|(c, program)| scope.spawn(move || agrees(params, &c, program)));
             begun.collect::<Vec<_>>()
@@ -111,6 +116,37 @@ fn keys_and_matrices_of_every_form_agree_with_the_reference() {
         let got = server.run(&program, &lane).unwrap();
         assert_eq!(compare(&world, &program, &cases, [&got, &wanted[0]]), Ok(()), "{form:?}");
     }
+}
+
+/// A ring of two blocks of 2048 values, in which products of keys and diagonals go block by block, and keys of every form for one secret: a full
+/// run takes every instruction. The reference takes 4096² steps for a product, so the level has few words.
+#[test]
+fn two_blocks_agree_with_the_reference() {
+    let params = ckks_cases::sets(12)[2];
+    let context = Context::new(params, true).unwrap();
+    let (program, cases) = match full() {
+        true => at_level(&context, 1).unwrap(),
+        false => few_steps(&context).unwrap(),
+    };
+    let program = Arc::new(program);
+    let mut world = World::new(params, &program);
+    let inputs = &world.inputs_of(&program, 1);
+    let wanted = world.run(&Reference, &world.context, &program, inputs);
+    sensible(&world, &cases, &wanted[0]);
+    let path = std::env::temp_dir().join(format!("becalm-two-blocks-{}", std::process::id()));
+    world.context.write_keys(&world.keys, std::fs::File::create(&path).unwrap()).unwrap();
+    for form in [KeyForm::Ready, KeyForm::Packed, KeyForm::Seeded] {
+        let keys = world.context.load_keys_with(&path, form, UNWATCHED).unwrap();
+        world.keys = Arc::new(keys);
+        for level in Level::available() {
+            let context = Arc::new(Context::with_instructions(params, true, *level).unwrap());
+            let cpu = Cpu::with_instructions(2, *level).unwrap();
+            let got = world.run(&cpu, &context, &program, inputs);
+            let found = compare(&world, &program, &cases, [&got[0], &wanted[0]]);
+            assert_eq!(found, Ok(()), "{form:?}, {}", level.name());
+        }
+    }
+    std::fs::remove_file(path).unwrap();
 }
 
 /// The least error that there is, one in one coefficient, is seen in the result of every instruction but linear maps; in theirs, one

@@ -251,7 +251,7 @@ fn desktop() -> Emulated {
 }
 
 fn auto(gpu: Emulated) -> Auto {
-    Auto::with(Ok(cuda(&[Arc::new(gpu)]))).unwrap()
+    Auto::with(Ok(Box::new(cuda(&[Arc::new(gpu)])))).unwrap()
 }
 
 /// The CPU takes over where a GPU lacks something, and says so.

@@ -3,7 +3,7 @@
 //!
 //! Times are of launches on ciphertexts that are on the device; the whole call, with its copies, stands beside.
 
-use crate::ckks::{Job, TOLERANCE, bits, bootstrap_of, message, plan, prepared};
+use crate::ckks::{Job, TOLERANCE, bits, bootstrap_of, disc, message, plan, prepared};
 use crate::output;
 use crate::report::{self, median, table};
 use anyhow::{Result, bail};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Sets with their bootstraps: kind, values and slots (of sparse ones).
-type Of = (&'static str, &'static [(&'static str, &'static str, usize)]);
+type Of = (&'static str, &'static [(&'static str, &'static str)]);
 
 /// The sets of `becalm bench ckks`, at full size and as toys.
 const SETS: [&[Of]; 2] = [
@@ -36,19 +36,11 @@ const SETS: [&[Of]; 2] = [
     ],
     &[("ckks_toy_12", REGULAR), ("ckks_toy_slots_first", FIRST)],
 ];
-const REGULAR: &[(&str, &str, usize)] = &[
-    ("regular", "complex", 0),
-    ("regular", "real", 0),
-    ("regular", "merged", 0),
-    ("sparse", "complex", 1024),
-];
-const FIRST: &[(&str, &str, usize)] = &[
-    ("slots_first", "complex", 0),
-    ("slots_first", "real", 0),
-    ("sign", "complex", 0),
-    ("sign", "real", 0),
-];
-const LONG: &[(&str, &str, usize)] = &[("regular", "complex", 0)];
+const REGULAR: &[(&str, &str)] =
+    &[("regular", "complex"), ("regular", "real"), ("regular", "merged"), ("sparse", "complex")];
+const FIRST: &[(&str, &str)] =
+    &[("slots_first", "complex"), ("slots_first", "real"), ("sign", "complex"), ("sign", "real")];
+const LONG: &[(&str, &str)] = &[("regular", "complex")];
 
 /// Ciphertexts of a batch, as lanes that go together.
 const BATCH: usize = 4;
@@ -150,19 +142,16 @@ fn of_set(
     machine: &dyn Backend,
     wanted: &Measurements,
     params: &'static CkksParams,
-    kinds: &[(&str, &str, usize)],
+    kinds: &[(&str, &str)],
     report: &mut Report,
 ) -> Result<()> {
-    let job =
-        |(kind, of, slots): &(&str, &str, usize)| Job::of(kind, wanted.keys, *slots, None, of);
-    let plans: Vec<(Job, KeyPlan)> = kinds
-        .iter()
-        .map(|kind| Ok((job(kind), plan(params, &job(kind))?)))
-        .collect::<Result<_>>()?;
+    let planned =
+        |(kind, of): &(&str, &str)| Ok(plan(params, &Job::of(kind, wanted.keys, None, None, of))?);
+    let plans: Vec<KeyPlan> = kinds.iter().map(planned).collect::<Result<_>>()?;
     let context = Arc::new(Context::new(params, true)?);
     let instructions = instructions(&context)?;
     let mut needs = Needs::default();
-    for (_, plan) in &plans {
+    for plan in &plans {
         needs = needs.union(&bootstrap_of(plan)?.needs());
     }
     for (_, program, _) in &instructions {
@@ -174,11 +163,10 @@ fn of_set(
     let keygen = began.elapsed().as_secs_f64();
     let (runs, size) = (if wanted.quick { 3 } else { 20 }, wanted.keys.to_string());
     let world = World { machine, context, secret, keys, keygen, runs, size };
-    for ((job, plan), (kind, of, _)) in plans.iter().zip(kinds) {
+    for (plan, (kind, of)) in plans.iter().zip(kinds) {
         let program = Arc::new(bootstrap_of(plan)?.clone());
-        let slots = program.inputs().first().and_then(|r| program.info(*r)).map_or(1, |i| i.slots);
         for batch in [1, BATCH].into_iter().filter(|batch| *batch <= wanted.batch) {
-            let m = message(job, slots);
+            let m = message(plan);
             let row = world.row(format!("{kind} {of}"), &program, (&m, batch), None)?;
             add(report, row, wanted)?;
         }
@@ -187,7 +175,7 @@ fn of_set(
         }
     }
     for (case, program, last) in instructions {
-        let m = message(&plans[0].0, params.slots());
+        let m = disc(params.slots());
         add(report, world.row(case, &Arc::new(program), (&m, 1), Some(last))?, wanted)?;
     }
     Ok(())

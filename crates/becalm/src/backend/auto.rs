@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// A GPU, with the CPU in its place where it cannot compute.
 pub struct Auto {
     /// Or why there is none.
-    gpu: std::result::Result<Cuda, Fallback>,
+    gpu: std::result::Result<Box<dyn Backend>, Fallback>,
     cpu: Cpu,
 }
 
@@ -31,7 +31,7 @@ impl Auto {
     /// # Errors
     /// As there.
     pub fn on(cpu: Cpu) -> Result<Self> {
-        let found = Cuda::new();
+        let found = Cuda::new().map(|gpu| Box::new(gpu) as Box<dyn Backend>);
         let whole = found.as_ref().err().map(why);
         let mut auto = Auto::beside(found, cpu)?;
         if let (Err(fallback), Some(why)) = (&mut auto.gpu, whole)
@@ -43,15 +43,15 @@ impl Auto {
         Ok(auto)
     }
 
-    /// With these GPUs, or without them for the reason that an error gives.
+    /// With this machine of GPUs, or without one for the reason that an error gives.
     ///
     /// # Errors
     /// That error, if it does not say that there is no GPU.
-    pub fn with(gpu: Result<Cuda>) -> Result<Self> {
+    pub fn with(gpu: Result<Box<dyn Backend>>) -> Result<Self> {
         Auto::beside(gpu, Cpu::new(0)?)
     }
 
-    fn beside(gpu: Result<Cuda>, cpu: Cpu) -> Result<Self> {
+    fn beside(gpu: Result<Box<dyn Backend>>, cpu: Cpu) -> Result<Self> {
         let gpu = match gpu {
             Ok(gpu) => Ok(gpu),
             Err(Error::Device(e)) => Err(Fallback { why: e.got, gpu: false }),
@@ -71,7 +71,7 @@ fn why(e: &Error) -> String {
 impl Backend for Auto {
     /// The machine that it takes first.
     fn info(&self) -> Info {
-        self.gpu.as_ref().map_or_else(|_| self.cpu.info(), Cuda::info)
+        self.gpu.as_ref().map_or_else(|_| self.cpu.info(), |gpu| gpu.info())
     }
 
     fn tfhe(&self) -> Option<&dyn Runs<Tfhe>> {
@@ -86,7 +86,6 @@ impl Backend for Auto {
 impl<F: Family> Runs<F> for Auto
 where
     Cpu: Runs<F>,
-    Cuda: Runs<F>,
 {
     fn accepts(&self, params: &F::Params) -> Result<()> {
         Runs::<F>::accepts(&self.cpu, params)
@@ -113,11 +112,16 @@ where
             Ok(gpu) => gpu,
             Err(none) => return instead(none.clone(), setup),
         };
-        let session = match gpu.open(setup.clone()) {
+        let machine = match gpu.runs::<F>() {
+            Ok(machine) => machine,
+            Err(e) => return instead(Fallback { why: why(&e), gpu: true }, setup),
+        };
+        let session = match machine.open(setup.clone()) {
             Ok(session) => session,
             Err(e) => {
                 // The set is the GPU's limit and no mistake of the caller's.
-                let limit = || matches!(gpu.accepts(F::params(&setup)), Err(Error::WrongParams(_)));
+                let limit =
+                    || matches!(machine.accepts(F::params(&setup)), Err(Error::WrongParams(_)));
                 return match e {
                     Error::Memory(_) | Error::Unsupported(_) => {
                         instead(Fallback { why: why(&e), gpu: true }, setup)

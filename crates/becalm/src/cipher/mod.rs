@@ -7,6 +7,7 @@ mod encoding;
 mod evaluation_key;
 pub mod file;
 mod key;
+mod key_form;
 mod purpose;
 mod rlwe;
 mod slot_key;
@@ -19,9 +20,8 @@ pub use encoding::Encoding;
 pub use evaluation_key::EvaluationKey;
 pub(crate) use key::check_structure;
 pub use key::{KeyId, KeyRole, SecretKey, Words};
+pub use key_form::KeyForm;
 pub(crate) use rlwe::{Budget, Held, KeyFile, Packed, Purpose, StoredKey};
-pub use rlwe::{
-    CkksKeys, CkksPublicKey, CkksSecretKey, Integers, KeyForm, PackedRlwe, Rlwe, SwitchKey,
-};
+pub use rlwe::{CkksKeys, CkksPublicKey, CkksSecretKey, Integers, PackedRlwe, Rlwe, SwitchKey};
 pub(crate) use slot_key::slot_gadget;
 pub use slot_key::{RowSums, SlotKey, SlotKeyKind};

@@ -319,28 +319,6 @@ impl SwitchKey {
     }
 }
 
-/// How evaluation keys are held in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum KeyForm {
-    /// As they are used: a residue takes 64 bits.
-    #[default]
-    Ready,
-    /// Residues of as many bits as their primes, a quarter less, unpacked in the product.
-    Packed,
-    /// Half of the packed residues, three eighths of the size: the others are drawn from a seed whenever they are used.
-    Seeded,
-}
-
-impl KeyForm {
-    /// The form of one of the keys: that of the user's products, which is used most, is not drawn anew every time.
-    pub(crate) fn of(self, which: (Purpose, usize)) -> KeyForm {
-        match self {
-            KeyForm::Seeded if which == (Purpose::Multiply, 0) => KeyForm::Ready,
-            form => form,
-        }
-    }
-}
-
 /// A switch key of which there are the seed and the bodies, packed, until it is used.
 pub(crate) struct StoredKey {
     /// As in [`SwitchKey`].

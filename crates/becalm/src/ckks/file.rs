@@ -452,13 +452,21 @@ impl Chain {
     }
 
     pub(super) fn require_row(&self, header: &Header) -> Result<()> {
-        let got = header.entry("params")?;
-        if serde_json::from_str(got).is_ok_and(|row| self.params().is_row(&row)) {
+        let (text, own) = (header.entry("params")?, self.params().name);
+        let row = serde_json::from_str(text)
+            .map_err(|_| bad("a parameter set as JSON", "text that is none"))?;
+        let (unlike, name) = (self.params().unlike(&row), name_in(text));
+        if unlike.is_empty() {
             return Ok(());
         }
-        let remedy = "read it with a context of its set, and with the becalm that wrote it";
-        let wanted = format!("`{}` as it is here", self.params().name);
-        Err(Error::wrong_params("load", wanted, format!("`{}`", name_in(got)), remedy))
+        let (got, remedy) = match name == own {
+            true => (
+                format!("`{name}` with other values of {}", unlike.join(", ")),
+                "read it with the becalm that wrote it; if that is this one, the file is damaged",
+            ),
+            false => (format!("`{name}`"), "read it with a context of its set"),
+        };
+        Err(Error::wrong_params("load", format!("`{own}`"), got, remedy))
     }
 }
 

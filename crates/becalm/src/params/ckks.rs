@@ -337,9 +337,9 @@ impl CkksParams {
         &TABLE
     }
 
-    /// Whether the row of a set in a file (all of its fields) has the name and the numbers of this one. Claims and their
+    /// The fields of the row of a set in a file that differ from this one: its name and its numbers. Claims and their
     /// source may differ. A row without the noise of the ephemeral key is of a time when all keys had [`NOISE_STD`].
-    pub(crate) fn is_row(&self, row: &Value) -> bool {
+    pub(crate) fn unlike(&self, row: &Value) -> Vec<String> {
         let numbers = |mut row: Value| {
             let fields = row.as_object_mut();
             fields
@@ -350,7 +350,12 @@ impl CkksParams {
             }
             row
         };
-        serde_json::to_value(self).is_ok_and(|own| numbers(own) == numbers(row.clone()))
+        let [own, row] = [serde_json::to_value(self).unwrap_or_default(), row.clone()].map(numbers);
+        let fields = |row: &Value| row.as_object().cloned().unwrap_or_default();
+        let [own, row] = [own, row].map(|row| fields(&row));
+        let differs = |name: &&String| own.get(*name) != row.get(*name);
+        let unknown = row.keys().any(|name| !own.contains_key(name)).then(|| "others".into());
+        own.keys().filter(differs).cloned().chain(unknown).collect()
     }
 
     /// N.
@@ -515,7 +520,7 @@ mod tests {
         let regular = CkksParams::named("ckks_regular").unwrap();
         let n15 = CkksParams::named("ckks_n15").unwrap();
         let row = |set: &CkksParams| serde_json::to_value(set).unwrap();
-        assert!(regular.is_row(&row(regular)) && !regular.is_row(&row(n15)));
+        assert!(regular.unlike(&row(regular)).is_empty() && !regular.unlike(&row(n15)).is_empty());
         let older = |set: &CkksParams| {
             let mut row = row(set);
             let bootstrap = row["bootstrap"].as_object_mut().unwrap();
@@ -523,21 +528,21 @@ mod tests {
             bootstrap.remove("table_bits").unwrap();
             row
         };
-        assert!(regular.is_row(&older(regular)), "all keys had one noise");
-        assert!(!n15.is_row(&older(n15)), "its noise has changed since");
+        assert!(regular.unlike(&older(regular)).is_empty(), "all keys had one noise");
+        assert_eq!(n15.unlike(&older(n15)), ["bootstrap"], "its noise has changed since");
         let with = |field: &str, value: Value| {
             let mut row = row(regular);
             assert_ne!(std::mem::replace(&mut row[field], value.clone()), value);
             row
         };
-        assert!(regular.is_row(&with("security_bits", 128.0.into())));
+        assert!(regular.unlike(&with("security_bits", 128.0.into())).is_empty());
         for (field, value) in
             [("log2_degree", 15.into()), ("levels", 9.into()), ("name", "x".into())]
         {
-            assert!(!regular.is_row(&with(field, value)), "{field}");
+            assert_eq!(regular.unlike(&with(field, value)), [field]);
         }
         for nonsense in [Value::Null, 3.into(), serde_json::json!([1]), serde_json::json!({})] {
-            assert!(!regular.is_row(&nonsense), "{nonsense}");
+            assert!(!regular.unlike(&nonsense).is_empty(), "{nonsense}");
         }
     }
 

@@ -9,7 +9,7 @@ use becalm::cipher::{CkksKeys, CkksSecretKey, KeyForm, Rlwe};
 use becalm::ckks::{Chebyshev, Context, Matrix};
 use becalm::math::complex::Complex;
 use becalm::params::{CkksBootstrap, CkksParams, Kind, NOISE_STD};
-use becalm::program::rlwe::{CkksOp, CkksProgram};
+use becalm::program::rlwe::{CkksOp, CkksProgram, MapSpec};
 use becalm::program::{Operation, Reg};
 use becalm::{Result, UNWATCHED};
 use std::collections::BTreeSet;
@@ -71,6 +71,30 @@ fn map(slots: usize) -> Matrix {
             .for_each(|(a, x)| *x = Complex::new(part(a), if k == 5 { part(a + 3) } else { 0.0 }));
     }
     map
+}
+
+/// A map of more than 64 diagonals that repeat in no period, and a few that do, entries below 1/4.
+fn many(slots: usize) -> Matrix {
+    let mut many = Matrix::zero(slots);
+    for k in 0..80 {
+        let period = if k % 8 == 0 { 16 } else { slots };
+        let part = |a: usize| (((a % period) * (k + 1)) as f64).cos() / 8.0;
+        let entries = many.diagonal(k as i64).iter_mut().enumerate();
+        entries.for_each(|(a, x)| *x = Complex::new(part(a), part(a + 3)));
+    }
+    many
+}
+
+/// A map whose middle steps go by twos, in few steps.
+fn paired(slots: usize) -> Matrix {
+    let mut paired = Matrix::zero(slots);
+    for k in [1, 2, 6, 13] {
+        let period = if k == 2 { 16 } else { slots };
+        let part = |a: usize| ((a % period) as f64 + k as f64).cos() / 8.0;
+        let entries = paired.diagonal(k).iter_mut().enumerate();
+        entries.for_each(|(a, x)| *x = Complex::new(part(a), part(a + 3)));
+    }
+    paired
 }
 
 /// An instruction, where its result is, and the values that it stands for.
@@ -149,9 +173,10 @@ fn of_the_user(
         made.push((p.weighted_sum(&terms)?, each(x, |x| x * 0.375)));
     }
     if info.level > 2 {
-        // In the scale of Chebyshev: degree 3 takes a leaf, 6 a quotient and a remainder.
-        for degree in [3, 6] {
-            let p_of = Chebyshev((0..=degree).map(|i| 0.4 / (1.0 + i as f64)).collect());
+        // In the scale of Chebyshev: degree 3 takes a leaf, 6 a quotient and a remainder, 15 several of both.
+        for degree in [3, 6, 15] {
+            let coefficient = |i: u32| 0.4 / f64::from((1 + i) * (1 + i));
+            let p_of = Chebyshev((0..=degree).map(coefficient).collect());
             let real = p.conjugate(a)?;
             let real = p.add(a, real)?;
             let real = p.divide(real, 2.0)?;
@@ -176,6 +201,29 @@ pub fn at_level(context: &Context, level: usize) -> Result<(CkksProgram, Vec<Cas
     finished(p, cases)
 }
 
+/// Maps of many diagonals on an argument at a level of the user: in baby, middle and giant steps, and in baby steps alone.
+pub fn many_diagonals(context: &Context, level: usize) -> Result<(CkksProgram, Vec<Case>)> {
+    let (mut p, slots) = (CkksProgram::new(context), context.params().slots());
+    let (a, map) = (p.input(level, slots)?, many(slots));
+    let wanted = map.apply(&message(slots, 0.3));
+    let made = [8, slots].map(|baby| p.linear(a, map.clone(), baby, 2f64.powi(40)));
+    let made = made.into_iter().map(|reg| Ok((reg?, Some(wanted.clone()))));
+    let made = made.collect::<Result<_>>()?;
+    finished(p, made)
+}
+
+/// A map and what needs a key for itself, at a level of few words: for rings whose products of keys go block by block.
+pub fn few_steps(context: &Context) -> Result<(CkksProgram, Vec<Case>)> {
+    let (mut p, slots) = (CkksProgram::new(context), context.params().slots());
+    let (a, map, x) = (p.input(1, slots)?, paired(slots), message(slots, 0.3));
+    let made = vec![
+        (p.linear(a, map.clone(), 4, 2f64.powi(40))?, Some(map.apply(&x))),
+        (p.rotate(a, 1)?, Some(turned(&x, 1))),
+        (p.multiply(a, a)?, Some(each(&x, |x| x * x))),
+    ];
+    finished(p, made)
+}
+
 /// Instructions on what was raised to a level of a bootstrap, whose values were not chosen.
 pub fn raised_to(context: &Context, level: usize) -> Result<(CkksProgram, Vec<Case>)> {
     let (mut p, slots) = (CkksProgram::new(context), context.params().slots());
@@ -188,6 +236,10 @@ pub fn raised_to(context: &Context, level: usize) -> Result<(CkksProgram, Vec<Ca
     let degree = Chebyshev(vec![0.25, 0.5, 0.0, -0.125, 0.0, 0.0625]);
     made.push((a, vec![]));
     made.push((p.polynomial(a, degree, scale)?, vec![]));
+    if level > 5 {
+        let long = Chebyshev((0..16).map(|i| 0.25 / (1.0 + f64::from(i))).collect());
+        made.push((p.polynomial(a, long, scale)?, vec![]));
+    }
     let wide = p.divide(a, 2f64.powi(30))?;
     made.push((p.rescale(wide)?, vec![]));
     finished(p, made.into_iter().map(|(reg, _)| (reg, None)).collect())
@@ -261,18 +313,18 @@ impl World {
         self.context.pack(x).unwrap().parts().map(<[u8]>::to_vec)
     }
 
-    /// How far two slots may be apart after [`map`]: nine deviations of the errors of its key switches, of rounding its entries and of
-    /// the last rescale, by two machines.
-    fn apart(&self, level: usize, scale: f64, map_scale: f64, size: f64) -> f64 {
-        let slots = self.context.params().slots();
-        let n = (2 * slots) as f64;
+    /// How far two slots may be apart after a map of entries below 1/4: nine deviations of the errors of its key switches, of rounding its
+    /// entries and of the last rescale, by two machines.
+    fn apart(&self, level: usize, scale: f64, map: &MapSpec, size: f64) -> f64 {
+        let (n, count) = (self.context.params().degree() as f64, map.matrix.rotations().count());
         // A digit has at most 2^6 times P in CoeffsToSlots, and about P elsewhere; there are no more digits than words.
         let excess = if level > self.context.params().levels { 64.0 } else { 2.0 };
         let switched = NOISE_STD * n * excess * (64f64 / 12.0).sqrt();
         let rounded = (n / 12.0 * (1.0 + 2.0 * n / 3.0)).sqrt();
-        // Diagonals below 1/4, each behind a baby step and no more than six others.
-        let steps = 7.0 * map(slots).rotations().count() as f64 / 4.0;
-        let entries = 7.0 * n * 8.0 / map_scale * size;
+        // Each diagonal is behind a baby step, and no more than all middle and giant ones.
+        let steps = map.matrix.steps(map.baby);
+        let steps = (1 + steps.middle + steps.giant) as f64 * count as f64 / 4.0;
+        let entries = count as f64 * n * 8.0 / map.scale * size;
         18.0 * (steps * (switched + rounded) / scale + entries + rounded / scale * 1024.0)
     }
 
@@ -281,9 +333,10 @@ impl World {
         let op = program.ops().iter().find(|op| op.results().contains(&case.reg)).unwrap();
         let source = program.info(op.sources()[0]).unwrap();
         let values = self.context.decrypt(wanted, &self.secret).unwrap();
+        let CkksOp::Linear { map, .. } = op else { panic!("{} is no linear map", case.name) };
         // The values of the source are at most four times those of the result.
         let size = 4.0 * largest(&values).max(1.0);
-        self.apart(source.level, source.scale, program.maps()[0].scale, size)
+        self.apart(source.level, source.scale, &program.maps()[*map as usize], size)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::bootstrap::ckks::{KeyPlan, Kind, Values};
 use crate::program::Reg;
-use crate::program::rlwe::{CkksProgram, levels_of_power};
+use crate::program::rlwe::{CkksProgram, Operator, levels_of_power};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -67,6 +67,24 @@ impl Bootstraps {
         // A bootstrapped register is not bootstrapped again: there is nothing above it.
         self.made.insert(made[0], made[0]);
         Ok(made[0])
+    }
+
+    /// Records an operator on these registers, each bootstrapped first if it lacks the levels: its results.
+    ///
+    /// # Errors
+    /// As [`Bootstraps::lifted`] and [`Operator::record`].
+    pub fn apply(
+        &mut self,
+        program: &mut CkksProgram,
+        operator: &Operator,
+        args: &[Reg],
+    ) -> Result<Vec<Reg>> {
+        if let (Operator::Power(exponent), [x]) = (operator, args) {
+            return Ok(vec![self.power(program, *x, *exponent)?]);
+        }
+        let lifted = args.iter().map(|reg| self.lifted(program, *reg, operator.levels()));
+        let lifted = lifted.collect::<Result<Vec<_>>>()?;
+        operator.record(program, &lifted)
     }
 
     /// x^exponent in every slot. A power of more levels than a bootstrap leaves is a power of a power.

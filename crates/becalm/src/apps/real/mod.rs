@@ -23,6 +23,7 @@ mod functions;
 mod named;
 mod order;
 mod record;
+mod recording;
 mod sign;
 mod slots;
 
@@ -31,6 +32,7 @@ pub use fit::Aim;
 pub use functions::{absolute, approximate, exp, inverse, inverse_sqrt, sigmoid, sign, sqrt, tanh};
 pub use named::{Asked, Named};
 pub use order::{argmax, compare, largest, maximum, minimum, smallest, sort};
+pub use recording::Recording;
 pub use slots::{matrix_product, matrix_vector, mean, placed, replicate, sum};
 
 use crate::Result;

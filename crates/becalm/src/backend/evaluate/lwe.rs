@@ -32,21 +32,21 @@ pub struct TfheFacts {
     known: Mutex<Vec<Known>>,
 }
 
-/// Plans that an evaluator keeps: a program that runs again, as those of integers do, is not planned again.
+/// Arrangements that an evaluator keeps: a program that runs again, as those of integers do, is not arranged again.
 const KEPT: usize = 16;
 
-/// A plan, and all that it depends on.
+/// An arrangement, and all that it depends on.
 struct Known {
     program: Weak<Program>,
     noise: Vec<f64>,
     related: Vec<bool>,
     lanes: usize,
     pace: Pace,
-    plan: Arc<Plan>,
+    arrangement: Arc<Arrangement>,
 }
 
 /// How a program runs on its arguments.
-struct Plan {
+struct Arrangement {
     /// Its waves, arranged for the machine.
     walk: Arc<Walk>,
     /// The noise of its results.
@@ -89,14 +89,14 @@ impl Evaluate for Tfhe {
         let program = program.program;
         Tfhe::require(&on.facts, &program)?;
         let lanes = check(params, *key, &program, inputs)?;
-        let plan = on.planned(&program, inputs, lanes)?;
+        let arrangement = on.arranged(&program, inputs, lanes)?;
         let words = |r: &Reg| program.width(*r) * lanes;
         let bytes: usize = program.outputs().iter().map(|r| 8 * words(r)).sum();
-        require_memory(RUN, (plan.bytes * plan.chunk).saturating_add(bytes))?;
+        require_memory(RUN, (arrangement.bytes * arrangement.chunk).saturating_add(bytes))?;
         // At their final length: growing ones would take twice that.
         let mut results: Vec<Vec<u64>> =
             program.outputs().iter().map(|r| Vec::with_capacity(words(r))).collect();
-        let whole = Loaded { program: program.clone(), walk: plan.walk.clone(), lanes };
+        let whole = Loaded { program: program.clone(), walk: arrangement.walk.clone(), lanes };
         let put = |session: &mut dyn Session, part: Range<usize>| {
             let arguments = program.inputs().iter().zip(inputs);
             arguments.into_iter().try_for_each(|(reg, ct)| write(session, *reg, ct, part.clone()))
@@ -105,10 +105,13 @@ impl Evaluate for Tfhe {
             results.iter_mut().zip(made).for_each(|(words, made)| words.extend(made));
             Ok(())
         };
-        on.opened.run(RUN, &whole, plan.chunk, put, take, progress)?;
-        let outputs = program.outputs().iter().zip(&plan.followed.independent).zip(results);
+        on.opened.run(RUN, &whole, arrangement.chunk, put, take, progress)?;
+        let outputs = program.outputs().iter().zip(&arrangement.followed.independent).zip(results);
         let stamped = outputs.map(|((reg, alone), data)| {
-            Ok(Lwe { independent: *alone, ..batch_of(&program, &plan.followed, *key, *reg, data)? })
+            Ok(Lwe {
+                independent: *alone,
+                ..batch_of(&program, &arrangement.followed, *key, *reg, data)?
+            })
         });
         stamped.collect()
     }
@@ -144,16 +147,16 @@ impl Evaluator {
     pub fn takes(&self, program: &Arc<Program>, inputs: &[Ciphertext]) -> Result<()> {
         Tfhe::require(&self.facts, program)?;
         let lanes = check(&self.facts.params, self.facts.key, program, inputs)?;
-        self.planned(program, inputs, lanes).map(drop)
+        self.arranged(program, inputs, lanes).map(drop)
     }
 
-    /// The plan of a program on these arguments.
-    fn planned(
+    /// The arrangement of a program on these arguments.
+    fn arranged(
         &self,
         program: &Arc<Program>,
         inputs: &[Ciphertext],
         lanes: usize,
-    ) -> Result<Arc<Plan>> {
+    ) -> Result<Arc<Arrangement>> {
         let noise: Vec<f64> = inputs.iter().map(noise_of).collect();
         let (related, pace) = (related(inputs), self.info().pace);
         let same = |k: &Known| {
@@ -166,14 +169,14 @@ impl Evaluator {
         };
         let known = || self.facts.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = known().iter().find(|k| same(k)) {
-            return Ok(found.plan.clone());
+            return Ok(found.arrangement.clone());
         }
         let followed = program.follow_related(&noise, &related)?;
         let walk = program.walk();
         let chunk = self.chunk(walk.width(), lanes);
         let walk = Arc::new(program.arranged(walk, &pace, chunk));
         let bytes = program.count(&walk.waves).bytes_per_lane;
-        let plan = Arc::new(Plan { walk, followed, chunk, bytes });
+        let arrangement = Arc::new(Arrangement { walk, followed, chunk, bytes });
         let program = Arc::downgrade(program);
         let mut all = known();
         // The place of a program that is gone is not given to another while this holds on to it.
@@ -181,8 +184,8 @@ impl Evaluator {
         if all.len() >= KEPT {
             all.remove(0);
         }
-        all.push(Known { program, noise, related, lanes, pace, plan: plan.clone() });
-        Ok(plan)
+        all.push(Known { program, noise, related, lanes, pace, arrangement: arrangement.clone() });
+        Ok(arrangement)
     }
 
     /// Lanes run at once: enough to fill the machine a few times, few enough for progress and memory.

@@ -7,7 +7,7 @@ use crate::cipher::{CkksKeys, Rlwe, Standing};
 use crate::ckks::{Chain, Chebyshev, Matrix};
 use crate::error::RUN;
 use crate::math::complex::Complex;
-use crate::program::rlwe::CkksProgram;
+use crate::program::rlwe::{CkksProgram, Operator};
 use crate::program::{Reg, Walk};
 use crate::{Progress, Result};
 use std::ops::Range;
@@ -216,6 +216,11 @@ impl Evaluator<Ckks> {
         Ok(self.run(&program, inputs)?.remove(0))
     }
 
+    fn operator(&self, op: &'static str, inputs: &[&Rlwe], operator: &Operator) -> Result<Rlwe> {
+        let program = self.record(op, inputs, |p, args| operator.record(p, args))?;
+        Ok(self.run(&program, inputs)?.remove(0))
+    }
+
     /// `a·b`, relinearized and rescaled: one level below the lower of the two. The products must stay below
     /// [`Chain::largest`](crate::ckks::Chain::largest) of the result.
     ///
@@ -223,10 +228,7 @@ impl Evaluator<Ckks> {
     /// `BadInput` at level 0 and for scales whose product the level below has no room for, `WrongKey` and `WrongParams` for what does
     /// not go together, `Memory` if memory runs out.
     pub fn multiply(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
-        self.one("multiply", &[a, b], |p, args| {
-            let both = p.aligned(args)?;
-            p.multiply(both[0], both[1])
-        })
+        self.operator("multiply", &[a, b], &Operator::Multiply)
     }
 
     /// `a·a`.
@@ -242,10 +244,7 @@ impl Evaluator<Ckks> {
     /// # Errors
     /// `BadInput` for other slots or scales, `WrongKey` and `WrongParams` for what does not go together.
     pub fn add(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
-        self.one("add", &[a, b], |p, args| {
-            let both = p.aligned(args)?;
-            p.add(both[0], both[1])
-        })
+        self.operator("add", &[a, b], &Operator::Add)
     }
 
     /// `a − b`, at the lower of the two levels.
@@ -253,10 +252,7 @@ impl Evaluator<Ckks> {
     /// # Errors
     /// As [`Evaluator::add`].
     pub fn subtract(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
-        self.one("subtract", &[a, b], |p, args| {
-            let both = p.aligned(args)?;
-            p.subtract(both[0], both[1])
-        })
+        self.operator("subtract", &[a, b], &Operator::Subtract)
     }
 
     /// `x + values`, slot by slot; a single value stands for all slots.
@@ -264,7 +260,7 @@ impl Evaluator<Ckks> {
     /// # Errors
     /// `BadInput` for another number of values, or values that are not finite or have no room.
     pub fn add_plain(&self, x: &Rlwe, values: &[Complex]) -> Result<Rlwe> {
-        self.one("add", &[x], |p, args| p.add_plain(args[0], values))
+        self.operator("add", &[x], &Operator::AddPlain(values.to_vec().into()))
     }
 
     /// `x·values`, slot by slot, rescaled: one level lower. A single value stands for all slots.
@@ -272,7 +268,7 @@ impl Evaluator<Ckks> {
     /// # Errors
     /// As [`Evaluator::add_plain`]; `BadInput` at level 0.
     pub fn multiply_plain(&self, x: &Rlwe, values: &[Complex]) -> Result<Rlwe> {
-        self.one("multiply", &[x], |p, args| p.multiply_plain(args[0], values))
+        self.operator("multiply", &[x], &Operator::MultiplyPlain(values.to_vec().into()))
     }
 
     /// `x·c`, rescaled: one level lower.

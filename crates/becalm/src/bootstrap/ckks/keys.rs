@@ -4,7 +4,8 @@
 //! asked for as a [`Wish`], hand over the figures of its [`KeyPlan`], and put an [`Offer`] in their own words.
 
 use super::offer::{Fit, Offer, said};
-use super::wish::{Kind, USUAL_SIZE, Wish, toy_for, usual_form};
+use super::pipeline::own_stages;
+use super::wish::{Kind, SPARSE_SLOTS, USUAL_SIZE, Wish, toy_for, usual_form};
 use super::{KEY_SIZES, MOST_STAGES, Settings, Values, regular, sign, slots_first, sparse, tables};
 use crate::cipher::file::inspect;
 use crate::cipher::{CkksKeys, KeyForm};
@@ -116,7 +117,11 @@ impl KeyPlan {
         let few = wish.kinds.contains(&Kind::Sparse);
         let most = if few { params.slots() / 2 } else { params.slots() };
         let (least, needed) = (1 + usize::from(wish.size.is_some()), wish.needs.slots);
-        let needed = if needed == 0 { params.slots() } else { needed };
+        let needed = match (needed, few) {
+            (0, true) => SPARSE_SLOTS.min(most),
+            (0, false) => params.slots(),
+            (needed, _) => needed,
+        };
         let slots = wish.slots.unwrap_or(needed);
         if !slots.is_power_of_two() || !(least..=most).contains(&slots) {
             let wanted = format!("a power of two from {least} to {most} as slots");
@@ -165,6 +170,14 @@ impl KeyPlan {
     /// How the keys are held in memory.
     pub fn form(&self) -> KeyForm {
         self.wish.form.unwrap_or_else(|| usual_form(self.chain.params()))
+    }
+
+    /// Matrices of each transform of the usual bootstrap; none for keys without one.
+    pub fn stage_count(&self) -> Option<usize> {
+        let (_, program) = self.programs().next()?;
+        let slots = program.inputs().first().and_then(|reg| program.info(*reg))?.slots;
+        let own = || self.chain.params().bootstrap.map(|b| own_stages(&b, slots));
+        self.wish.stage_count.or_else(own)
     }
 
     /// The bootstraps, in the order of their kinds.

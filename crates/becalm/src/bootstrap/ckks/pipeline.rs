@@ -39,6 +39,28 @@ pub enum Values {
     Merged,
 }
 
+/// The kinds of values by name.
+const VALUES: [(&str, Values); 3] =
+    [("complex", Values::Complex), ("real", Values::Real), ("merged", Values::Merged)];
+
+impl Values {
+    /// Its name: `"complex"`, `"real"` or `"merged"`.
+    pub fn name(self) -> &'static str {
+        VALUES.iter().find(|(_, values)| *values == self).map_or("", |(name, _)| name)
+    }
+
+    /// The kind of values of this name.
+    ///
+    /// # Errors
+    /// `BadInput` with the names there are.
+    pub fn named(name: &str) -> Result<Values> {
+        VALUES.iter().find(|(own, _)| *own == name).map(|(_, values)| *values).ok_or_else(|| {
+            let wanted = "complex, real or merged values";
+            Error::bad_input("bootstrap", wanted, name, "choose one of these")
+        })
+    }
+}
+
 /// Sizes of keys by name, as baby steps. More of them take fewer transforms and more memory, which keys are read from: what that
 /// comes to is measured in `docs/bootstrap/ckks_regular.md`.
 pub const KEY_SIZES: [(&str, usize); 3] = [("small", 2), ("medium", 8), ("large", 16)];
@@ -62,6 +84,11 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings { stage_count: None, baby: KEY_SIZES[1].1, values: Values::Complex, iterations: 1 }
     }
+}
+
+/// Stages of each transform where none are asked for: over few slots there are no more than layers of butterflies.
+pub(super) fn own_stages(b: &CkksBootstrap, slots: usize) -> usize {
+    b.stage_count.min(slots.ilog2() as usize)
 }
 
 /// A bootstrap that is being recorded.
@@ -127,8 +154,7 @@ impl<'a> Pipeline<'a> {
             return Err(Error::bad_input(op, "1 iteration of this kind of bootstrap", got, remedy));
         }
         let program = CkksProgram::new(chain);
-        let own = b.stage_count.min(slots.ilog2() as usize);
-        let stages = settings.stage_count.unwrap_or(own);
+        let stages = settings.stage_count.unwrap_or_else(|| own_stages(&b, slots));
         let (placed, turned, added) = (0.0, 0.0, 0.0);
         let made = Pipeline { chain, b, program, slots, stages, baby, placed, turned, added };
         if made.stages_fit(stages, first) {

@@ -42,6 +42,8 @@ const SET_OF_LEVELS: [(usize, &str); 4] =
 const OLD_SIZES: [(&str, usize); 3] = [("small", 2), ("medium", 4), ("large", 8)];
 /// Levels from which keys are packed unless another form is asked for.
 const MANY_LEVELS: usize = 14;
+/// Values in a ciphertext of the sparse bootstrap, unless others are asked for or fewer fit.
+pub(super) const SPARSE_SLOTS: usize = 1024;
 /// The default size of keys.
 pub(super) const USUAL_SIZE: &str = "medium";
 
@@ -178,7 +180,7 @@ pub fn size_named(name: &str) -> Result<&'static str> {
 /// Keys that a user asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wish {
-    /// Values in a ciphertext, a power of two; none for those of the needs, or for as many as fit.
+    /// Values in a ciphertext, a power of two; none for those of the needs, for 1024 beside the sparse kind, or for as many as fit.
     pub slots: Option<usize>,
     /// Kinds of bootstrap, the usual one first; empty for the usual one of the set alone.
     pub kinds: Vec<Kind>,
@@ -273,7 +275,7 @@ impl Wish {
         let form = match &note.compact {
             Compact::Packed(false) => Some(KeyForm::Ready),
             Compact::Packed(true) => Some(KeyForm::Packed),
-            Compact::Named(name) if name == "seeded" => Some(KeyForm::Seeded),
+            Compact::Named(name) if name == KeyForm::Seeded.name() => Some(KeyForm::Seeded),
             Compact::Named(_) => return Ok(Wish::default()),
         };
         if note.kinds.iter().any(|name| name == "lossy") {
@@ -311,7 +313,7 @@ impl Wish {
             compact: match self.form {
                 None | Some(KeyForm::Ready) => Compact::Packed(false),
                 Some(KeyForm::Packed) => Compact::Packed(true),
-                Some(KeyForm::Seeded) => Compact::Named("seeded".into()),
+                Some(KeyForm::Seeded) => Compact::Named(KeyForm::Seeded.name().into()),
             },
         };
         // Numbers and names can always be written.

@@ -170,7 +170,7 @@ fn of_tfhe(header: &Header, kind: Kind, bytes: u64) -> Result<Description> {
 fn of_ckks(header: &Header, kind: Kind, bytes: u64) -> Result<Description> {
     let row = header.row()?;
     let params = set_name(&row);
-    let in_table = CkksParams::named(&params).is_ok_and(|set| set.is_row(&row));
+    let in_table = CkksParams::named(&params).is_ok_and(|set| set.unlike(&row).is_empty());
     let (bits, count) = (claim(header, "integer_bits")?, claim(header, "count")?);
     Ok(Description {
         level: claim(header, "level")?,

@@ -35,7 +35,7 @@ impl KeyHeader {
     /// Whether the keys are those of a set with these numbers.
     pub(crate) fn is_of(&self, set: &CkksParams) -> bool {
         match &self.row {
-            Some(row) => serde_json::from_str(row).is_ok_and(|row| set.is_row(&row)),
+            Some(row) => serde_json::from_str(row).is_ok_and(|row| set.unlike(&row).is_empty()),
             // All keys of a set had one noise then. Nothing else in the sets has changed.
             None => {
                 let noise = set.bootstrap.map_or(NOISE_STD, |b| b.ephemeral_noise_std);

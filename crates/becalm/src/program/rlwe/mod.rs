@@ -12,6 +12,7 @@ mod contract;
 mod cost;
 mod file;
 mod functions;
+mod operator;
 mod polynomial;
 mod power;
 mod record;
@@ -22,6 +23,7 @@ mod values;
 
 pub use contract::Contract;
 pub use cost::CkksCost;
+pub use operator::{Operator, Plaintext};
 pub(crate) use power::levels_of_power;
 
 use super::Reg;

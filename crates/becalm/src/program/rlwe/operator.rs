@@ -1,0 +1,244 @@
+//! Operators: what users call on vectors of any levels, as instructions on registers.
+//!
+//! An instruction takes registers of one level; an operator brings them there. It chooses the cheapest instruction: a real number for all
+//! slots is a constant, which needs no transform, any other plaintext is encoded.
+
+use super::CkksProgram;
+use crate::ckks::{Chebyshev, Matrix};
+use crate::math::complex::Complex;
+use crate::program::Reg;
+use crate::{Error, Result};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// An operator on vectors.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Operator {
+    /// a + b.
+    Add,
+    /// a − b.
+    Subtract,
+    /// −x.
+    Negate,
+    /// a·b.
+    Multiply,
+    /// Σ a·b over the pairs of a first and a second half of the arguments, relinearized and rescaled once.
+    Dot,
+    /// i·x.
+    MultiplyI,
+    /// The complex conjugate.
+    Conjugate,
+    /// x to this power.
+    Power(u64),
+    /// Slots rotated to the left by each of these: as many results.
+    Rotate(Vec<i64>),
+    /// The same by keys for powers of two alone.
+    RotateByPowers(Vec<u32>),
+    /// In each slot the sum of so many slots from it on.
+    Sum(usize),
+    /// x + values.
+    AddPlain(Plaintext),
+    /// x·values, one level lower.
+    MultiplyPlain(Plaintext),
+    /// A matrix times the slots, one level lower, then a rotation.
+    Linear {
+        /// The matrix.
+        matrix: Arc<Matrix>,
+        /// Its baby steps.
+        baby: usize,
+        /// The rotation of the result, in slots to the left.
+        by: i64,
+    },
+    /// p(factor·x + offset) in every slot. A factor other than 1 takes a level.
+    Polynomial {
+        /// p.
+        p: Chebyshev,
+        /// The factor.
+        factor: f64,
+        /// The offset.
+        offset: f64,
+    },
+    /// The same values at a lower level.
+    LevelDown(usize),
+}
+
+/// Values beside a vector: one for each slot, or one for all.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plaintext {
+    /// The values.
+    pub values: Vec<Complex>,
+    /// The level that they are encoded at, where they are already: vectors above come down to it.
+    pub level: Option<usize>,
+}
+
+impl From<Vec<Complex>> for Plaintext {
+    fn from(values: Vec<Complex>) -> Plaintext {
+        Plaintext { values, level: None }
+    }
+}
+
+impl From<f64> for Plaintext {
+    fn from(value: f64) -> Plaintext {
+        vec![Complex::from(value)].into()
+    }
+}
+
+impl Plaintext {
+    /// The real number that it has in all slots, if it is one.
+    fn constant(&self) -> Option<f64> {
+        match self.values[..] {
+            [Complex { re, im: 0.0 }] => Some(re),
+            _ => None,
+        }
+    }
+
+    /// A register at the level of the plaintext or below.
+    fn lowered(&self, program: &mut CkksProgram, x: Reg) -> Result<Reg> {
+        let above = |level: &usize| program.info(x).is_some_and(|info| info.level > *level);
+        self.level.filter(above).map_or(Ok(x), |level| program.level_down(x, level))
+    }
+}
+
+impl Operator {
+    /// The levels that it takes of its arguments.
+    pub fn levels(&self) -> usize {
+        match self {
+            Operator::Multiply
+            | Operator::Dot
+            | Operator::MultiplyPlain(_)
+            | Operator::Linear { .. } => 1,
+            Operator::Power(exponent) => super::levels_of_power(*exponent),
+            Operator::Polynomial { p, factor, .. } => p.depth() + usize::from(*factor != 1.0),
+            Operator::Add
+            | Operator::Subtract
+            | Operator::Negate
+            | Operator::MultiplyI
+            | Operator::Conjugate
+            | Operator::Rotate(_)
+            | Operator::RotateByPowers(_)
+            | Operator::Sum(_)
+            | Operator::AddPlain(_)
+            | Operator::LevelDown(_) => 0,
+        }
+    }
+
+    /// Records it on these registers, all of it or nothing: its results.
+    ///
+    /// # Errors
+    /// `BadInput` for another number of registers than it takes; as its instructions.
+    ///
+    /// ```
+    /// use becalm::ckks::Chain;
+    /// use becalm::params::CkksParams;
+    /// use becalm::program::rlwe::{CkksProgram, Operator};
+    ///
+    /// let mut program = CkksProgram::new(&Chain::new(CkksParams::named("ckks_toy_12")?)?);
+    /// let (x, y) = (program.input(5, 2048)?, program.input(3, 2048)?);
+    /// let product = Operator::Multiply.record(&mut program, &[x, y])?[0];
+    /// let sum = Operator::AddPlain(1.0.into()).record(&mut program, &[product])?[0];
+    /// assert_eq!(program.info(sum).map(|x| x.level), Some(2));
+    /// # Ok::<(), becalm::Error>(())
+    /// ```
+    pub fn record(&self, program: &mut CkksProgram, args: &[Reg]) -> Result<Vec<Reg>> {
+        program.wholly(|program| match self {
+            Operator::Dot => self.dot(program, args).map(|y| vec![y]),
+            Operator::Add | Operator::Subtract | Operator::Multiply => {
+                let [a, b] = self.taken(&program.aligned(args)?)?;
+                let made = match self {
+                    Operator::Add => program.add(a, b),
+                    Operator::Subtract => program.subtract(a, b),
+                    _ => program.multiply(a, b),
+                };
+                made.map(|y| vec![y])
+            }
+            _ => {
+                let [x] = self.taken(args)?;
+                self.of_one(program, x)
+            }
+        })
+    }
+
+    /// As many registers as it takes.
+    fn taken<const N: usize>(&self, args: &[Reg]) -> Result<[Reg; N]> {
+        args.try_into().map_err(|_| {
+            let (wanted, got) = (format!("{N} vectors"), args.len().to_string());
+            Error::bad_input("record", wanted, got, "pass one for each argument of the operator")
+        })
+    }
+
+    fn dot(&self, program: &mut CkksProgram, args: &[Reg]) -> Result<Reg> {
+        if args.len() % 2 != 0 {
+            let (wanted, got) = ("two lists of as many vectors", args.len().to_string());
+            return Err(Error::bad_input(
+                "dot product",
+                wanted,
+                got,
+                "pass one list for each factor",
+            ));
+        }
+        let all = program.aligned(args)?;
+        let (a, b) = all.split_at(all.len() / 2);
+        program.dot(&a.iter().copied().zip(b.iter().copied()).collect::<Vec<_>>())
+    }
+
+    fn of_one(&self, program: &mut CkksProgram, x: Reg) -> Result<Vec<Reg>> {
+        let made = match self {
+            Operator::Rotate(by) => return by.iter().map(|by| program.rotate(x, *by)).collect(),
+            Operator::RotateByPowers(by) => return by_powers(program, x, by),
+            Operator::Negate => program.negate(x)?,
+            Operator::MultiplyI => program.multiply_i(x)?,
+            Operator::Conjugate => program.conjugate(x)?,
+            Operator::Power(exponent) => program.power(x, *exponent)?,
+            Operator::Sum(size) => program.sum(x, *size)?,
+            Operator::LevelDown(level) => program.level_down(x, *level)?,
+            Operator::AddPlain(plain) => {
+                let x = plain.lowered(program, x)?;
+                match plain.constant() {
+                    Some(constant) => program.add_constant(x, constant)?,
+                    None => program.add_plain(x, &plain.values)?,
+                }
+            }
+            Operator::MultiplyPlain(plain) => {
+                let x = plain.lowered(program, x)?;
+                match plain.constant() {
+                    Some(constant) => program.multiply_constant(x, constant)?,
+                    None => program.multiply_plain(x, &plain.values)?,
+                }
+            }
+            Operator::Linear { matrix, baby, by } => {
+                let scale = program.scale_of(x)?;
+                let y = program.linear(x, matrix.clone(), *baby, scale)?;
+                if *by == 0 { y } else { program.rotate(y, *by)? }
+            }
+            Operator::Polynomial { p, factor, offset } => {
+                program.polynomial_of(x, p.clone(), *factor, *offset)?
+            }
+            // Of several vectors.
+            Operator::Add | Operator::Subtract | Operator::Multiply | Operator::Dot => {
+                let (wanted, got) = ("two vectors or more", "1");
+                return Err(Error::bad_input("record", wanted, got, "pass both factors"));
+            }
+        };
+        Ok(vec![made])
+    }
+}
+
+/// The register rotated by each of these numbers, by keys for powers of two. Each goes on from the rotation before it that shares most of
+/// its powers.
+fn by_powers(program: &mut CkksProgram, x: Reg, by: &[u32]) -> Result<Vec<Reg>> {
+    let mut order = by.to_vec();
+    order.sort_by_key(|k| (k.count_ones(), *k));
+    let mut made = BTreeMap::from([(0, x)]);
+    for wanted in order {
+        let shared = made.iter().filter(|(k, _)| *k & wanted == **k);
+        let nearest = shared.max_by_key(|(k, _)| k.count_ones()).map(|(k, reg)| (*k, *reg));
+        let (mut at, mut reg) = nearest.unwrap_or((0, x));
+        while at != wanted {
+            let power = 1 << (wanted ^ at).ilog2();
+            reg = program.rotate(reg, power)?;
+            at |= power as u32;
+            made.insert(at, reg);
+        }
+    }
+    Ok(by.iter().map(|k| made[k]).collect())
+}
