@@ -11,6 +11,20 @@ SCRIPTS = (
     *("if -K 3", "if -K 4", "if -a -K 3", "if -a -K 4"),
     *("dch; if -K 3; mfs2", "dch; if -K 4; mfs2"),
 )
+#: From the function of all inputs, which is worth a try where these are few.
+FLAT = (
+    "collapse; sop; fx; strash; dch; if -K 3; mfs2",
+    "collapse; sop; fx; strash; dch; if -a -K 3; mfs2 -a",
+)
+#: So many.
+FEW = 14
+
+
+def scripts(text: str) -> tuple[str, ...]:
+    """Those that a circuit is compared with."""
+    lines = text.replace("\\\n", " ").splitlines()
+    inputs = next(line for line in lines if line.startswith(".inputs")).split()
+    return SCRIPTS + FLAT if len(inputs) <= FEW + 1 else SCRIPTS
 
 
 class Builder:
@@ -73,6 +87,30 @@ class Builder:
         for x, y in zip(a, b, strict=True):
             same = self.no(self.one(x, y))
             found = self.either(self.both(self.no(x), y), self.both(same, found))
+        return found
+
+    def subtract(self, a: list[str], b: list[str]) -> tuple[list[str], str]:
+        """a - b, and whether it is 0 or more."""
+        *found, carry = self.add(self.add(a, [self.no(w) for w in b])[:-1], [self.bit(1)])
+        return found, carry
+
+    def remainder(self, a: list[str], by: int) -> list[str]:
+        """The remainder of a division by a constant, a bit at a time from the highest."""
+        width = by.bit_length()
+        divisor = [self.bit(by >> i & 1) for i in range(width + 1)]
+        rest = [self.bit(0)] * width
+        for w in reversed(a):
+            shifted = [w, *rest]
+            fits = self.no(self.less(shifted, divisor))
+            less, _ = self.subtract(shifted, divisor)
+            rest = self.each(fits, less, shifted)[:width]
+        return rest
+
+    def none(self, bits: list[str]) -> str:
+        """Whether all bits are 0."""
+        found = self.bit(1)
+        for w in bits:
+            found = self.both(found, self.no(w))
         return found
 
     def each(self, which: str, yes: list[str], no: list[str]) -> list[str]:
@@ -221,6 +259,68 @@ def gates(b: Builder, seed: int, count: int) -> None:
     b.output("y", wires[-8:])
 
 
+def arbiter(b: Builder) -> None:
+    """The first request from a place on, of six in a ring; none for places 6 and 7."""
+    asked, place = b.input("r", 6), b.input("p", 3)
+    at = [b.bit(1)]
+    for w in place:
+        at = [b.both(x, v) for v in (b.no(w), w) for x in at]
+    granted = [b.bit(0)] * 6
+    for first in range(6):
+        free = at[first]
+        for k in (i % 6 for i in range(first, first + 6)):
+            granted[k] = b.either(granted[k], b.both(free, asked[k]))
+            free = b.both(free, b.no(asked[k]))
+    b.output("g", granted)
+
+
+def square(b: Builder) -> None:
+    x = b.input("a", 6)
+    total = [b.both(w, x[0]) for w in x]
+    for i in range(1, 6):
+        total[i:] = b.add(total[i:], [b.both(w, x[i]) for w in x])
+    b.output("p", total[:12])
+
+
+def leap_year(b: Builder) -> None:
+    year = b.input("y", 12)
+    fourth, hundredth = b.none(year[:2]), b.none(b.remainder(year, 100))
+    every = b.none(b.remainder(year, 400))
+    b.output("l", [b.both(fourth, b.either(b.no(hundredth), every))])
+
+
+def remainder_by_5(b: Builder) -> None:
+    b.output("r", b.remainder(b.input("a", 10), 5))
+
+
+def slice_of_4(b: Builder) -> None:
+    """The arithmetic of the 74181: four bits, a choice of functions, with carries or without."""
+    x, y, s = (b.input(n, 4) for n in "xys")
+    mode, carry = b.input("m", 1)[0], b.input("c", 1)[0]
+    found, equal = [], b.bit(1)
+    for p, q in zip(x, y, strict=True):
+        either = b.either(b.both(q, s[0]), b.both(b.no(q), s[1]))
+        some = b.either(p, either)
+        kept = b.either(b.both(b.no(q), s[2]), b.both(q, s[3]))
+        most = b.both(p, kept)
+        half = b.one(some, most)
+        found.append(b.one(half, b.both(b.no(mode), carry)))
+        carry = b.either(most, b.both(some, carry))
+        equal = b.both(equal, found[-1])
+    b.output("f", found)
+    b.output("e", [equal, carry])
+
+
+def decimal_sum(b: Builder) -> None:
+    """Two decimal digits and a carry: a digit and a carry."""
+    total = b.add(b.input("a", 4), b.input("b", 4))
+    total = b.add(total, b.input("c", 1))[:5]
+    over = b.either(total[4], b.both(total[3], b.either(total[2], total[1])))
+    six = [b.bit(0), over, over]
+    b.output("d", b.add(total[:4], six)[:4])
+    b.output("o", [over])
+
+
 def rows(b: Builder, inputs: int, outputs: int, function: Callable[[int], int]) -> None:
     """A table for each output bit of a function, with a row for each input where it is 1."""
     x, found = b.input("x", inputs), []
@@ -249,6 +349,16 @@ def noise(seed: int, inputs: int, outputs: int) -> Callable[[int], int]:
     return lambda v: found[v]
 
 
+def field_product(v: int) -> int:
+    """The product of two numbers of four bits modulo x^4 + x + 1."""
+    found = 0
+    for i in range(4):
+        found ^= (v & 15) << i if v >> 4 + i & 1 else 0
+    for i in (6, 5, 4):
+        found ^= 0x13 << i - 4 if found >> i & 1 else 0
+    return found
+
+
 SEGMENTS = bytes.fromhex("3f065b4f666d7d077f6f777c395e7971")
 S_BOX = bytes.fromhex("0c05060b09000a0d030e0f0804070102")
 
@@ -265,6 +375,7 @@ TABLES: dict[str, tuple[int, int, Callable[[int], int]]] = {
     "random functions, 6 bits": (6, 4, noise(11, 6, 4)),
     "random functions, 7 bits": (7, 3, noise(12, 7, 3)),
     "random function, 9 bits": (9, 1, noise(13, 9, 1)),
+    "product of a field of 16": (8, 4, field_product),
     "seven segments": (4, 7, SEGMENTS.__getitem__),
     "S-box, 4 bits": (4, 4, S_BOX.__getitem__),
 }
@@ -272,7 +383,8 @@ TABLES: dict[str, tuple[int, int, Callable[[int], int]]] = {
 #: Outputs are tables of four inputs, which ABC counts as they are. tfhe_2_2 has no room for the
 #: noise of four inputs that are told apart (1 + 4 + 16 + 64 = 85 of 25, with which a bootstrap
 #: fails with 2^-123.5 instead of 2^-129.6). So one input is refreshed, by one bootstrap for all.
-REFRESHED = ("seven segments", "S-box, 4 bits")
+#: The 74181 takes two more. So many bootstraps more than tables:
+REFRESHED = {"seven segments": 1, "S-box, 4 bits": 1, "74181": 2}
 
 
 NAMED: dict[str, Callable[[Builder], None]] = {
@@ -293,6 +405,12 @@ NAMED: dict[str, Callable[[Builder], None]] = {
     "comparison of floats, 16 bits": floats,
     "Gray code, 24 bits": gray,
     "arithmetic and logic, 8 bits": machine,
+    "arbiter of 6": arbiter,
+    "square, 6 bits": square,
+    "leap year, 12 bits": leap_year,
+    "remainder by 5, 10 bits": remainder_by_5,
+    "74181": slice_of_4,
+    "decimal sum": decimal_sum,
 }
 
 

@@ -267,6 +267,31 @@ def test_the_limit_that_yosys_ran_into_is_named(tmp_path, monkeypatch, tool, say
     assert "exit status" not in said and "signal:" not in said
 
 
+@pytest.mark.parametrize(
+    "end",
+    [
+        "kill -XCPU $$",
+        "echo 'terminate: std::bad_alloc'; exit 1",
+        "head -c 20000000 /dev/zero > twin.blif; exit 1",
+    ],
+)
+def test_a_limit_that_ends_the_second_netlist_leaves_the_first(tmp_path, yosys, monkeypatch, end):
+    driver, fake = tmp_path / "driver.py", tmp_path / "yosys"
+    driver.write_text(
+        "from pyosys import libyosys\ndesign = libyosys.Design()\n"
+        "for line in open('script.ys'):\n"
+        "    if line.startswith('design -load'):\n        break\n"
+        "    design.run_pass(line.strip())\n"
+    )
+    fake.write_text(f"#!/bin/sh\n{sys.executable} {driver} || exit 1\n{end}\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("BECALM_YOSYS", str(fake))
+    file = tmp_path / "mine.v"
+    file.write_text(M % "assign y = a + 8'd5;")
+    circuit = becalm.circuit.load(file)
+    assert [circuit(a) for a in (0, 250, 255)] == [5, 255, 4]
+
+
 def test_a_tool_that_is_no_yosys_is_named_with_its_words(tmp_path, monkeypatch):
     fake = tmp_path / "yosys"
     fake.write_text("#!/bin/sh\necho starting\necho 'no licence found'\nexit 1\n")

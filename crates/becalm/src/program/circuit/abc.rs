@@ -8,7 +8,7 @@
 
 use super::blif::{Build, Tables};
 use super::verilog::{Folder, ended, limited, pythons};
-use super::{Circuit, Node, Port, Wire, blif};
+use super::{COUNTED, Circuit, Node, Port, Wire, blif};
 use crate::cipher::file::Limits;
 use crate::math::parallel::*;
 use crate::{Progress, Result, UNWATCHED};
@@ -17,14 +17,18 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Seconds of processor time that one compilation may spend in ABC: a share for each script and for each proof.
-const BUDGET: u64 = 160;
+const BUDGET: u64 = 225;
 /// Processor seconds of a script.
 const SCRIPT: u64 = 10;
 /// Processor seconds of a proof.
 const PROOF: u64 = 15;
 /// Proofs of one compilation. A cover whose circuit has none is left out.
 const PROOFS: usize = 2;
-const _: () = assert!((SCRIPTS.len() + MAPPINGS) as u64 * SCRIPT + PROOFS as u64 * PROOF <= BUDGET);
+/// Proofs more, for covers of circuits that are far from the one that came: they leave the others what these have.
+const FAR_PROOFS: usize = 1;
+const _: () = assert!(
+    (SCRIPTS.len() + AGAIN) as u64 * SCRIPT + (PROOFS + FAR_PROOFS) as u64 * PROOF <= BUDGET
+);
 /// How long the clock may run for one compilation. Processor time decides before this, unless ABC waits for something.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Gates of a circuit that ABC gets at all: it would restructure more of them, but seldom prove the result in time.
@@ -42,53 +46,73 @@ const NAMES: &str =
     "alias b balance; alias rw rewrite; alias rf refactor; alias rs resub; alias st strash";
 const RESYN: &str = "b; rw; rf; b; rw; rw -z; b; rf -z; rw -z; b";
 
-/// How the time of a script grows.
+/// The circuits that a script is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Growth {
-    /// Time that grows with the gates.
+    /// Its time grows with the gates.
     Linear,
-    /// Time that grows with gates times levels.
+    /// Its time grows with gates times levels.
     Mapping,
-    /// More than that.
+    /// Its time grows faster than that.
     Careful,
+    /// It begins with the function of all inputs, so these must be few.
+    Flat,
 }
 
-/// The scripts after `strash`.
-const SCRIPTS: [(&str, Growth); 9] = [
-    ("if -K 3", Growth::Mapping),
-    ("if -K 4", Growth::Mapping),
-    ("b; rw; b", Growth::Linear),
-    (RESYN, Growth::Careful),
-    ("dch; if -K 3; mfs2", Growth::Careful),
-    ("dch; if -K 4; mfs2; st; dch; if -K 4", Growth::Careful),
-    ("if -g -K 6 -C 8; st; b", Growth::Careful),
-    ("RESYN; dch; if -g -K 6 -C 8; st; dch; if -g -K 6 -C 8; st; b", Growth::Careful),
+/// The scripts after `strash`, and whether they start from the other form of the circuit too: mappings do.
+const SCRIPTS: [(&str, Growth, bool); 12] = [
+    ("if -K 3", Growth::Mapping, true),
+    ("if -K 4", Growth::Mapping, true),
+    ("b; rw; b", Growth::Linear, false),
+    (RESYN, Growth::Careful, false),
+    ("dch; if -K 3; mfs2", Growth::Careful, true),
+    ("dch; if -K 4; mfs2; st; dch; if -K 4", Growth::Careful, true),
+    ("AREA; st; AREA; st; AREA", Growth::Careful, true),
+    ("if -g -K 6 -C 8; st; b", Growth::Careful, false),
+    ("RESYN; dch; if -g -K 6 -C 8; st; dch; if -g -K 6 -C 8; st; b", Growth::Careful, false),
     (
         "b -l; rs -K 6 -l; rw -l; rs -K 6 -N 2 -l; rf -l; rs -K 8 -l; b -l; rs -K 8 -N 2 -l; rw -l; rs -K 10 -l; \
          rw -z -l; rs -K 10 -N 2 -l; b -l; rs -K 12 -l; rf -z -l; rs -K 12 -N 2 -l; rw -z -l; b -l",
         Growth::Careful,
+        false,
     ),
+    ("FLAT; sop -C 1000; fx; st; dch; if -K 3; mfs2", Growth::Flat, false),
+    ("FLAT; dsd; muxes; st; dch; if -K 3; mfs2", Growth::Flat, false),
 ];
 
-/// How many of them map: these start from the rows of the file's tables too.
-const MAPPINGS: usize = 4;
-/// Bytes of such rows. More take ABC longer than it has.
+/// What names in scripts stand for.
+const PARTS: [(&str, &str); 3] =
+    [("RESYN", RESYN), ("AREA", "dch; if -a -K 4; mfs2"), ("FLAT", "collapse -B NODES")];
+
+/// What leads far from the structure of a circuit.
+const FAR: [&str; 2] = ["AREA", "FLAT"];
+
+/// How many of them start from the other form too.
+const AGAIN: usize = {
+    let (mut count, mut at) = (0, 0);
+    while at < SCRIPTS.len() {
+        count += SCRIPTS[at].2 as usize;
+        at += 1;
+    }
+    count
+};
+/// Nodes of a decision diagram for each gate of the circuit. ABC gives a flat form up that has more.
+const FLATTENED: usize = 5;
+/// Bytes of that form. More take ABC longer than it has.
 const ROWS: usize = 1 << 20;
 
-fn maps(script: &str) -> bool {
-    script.contains("if -K")
-}
-
-/// The scripts that a circuit of so many gates and levels is worth. Counts decide, not a clock: a result must not depend on how
-/// busy the machine is.
-fn affordable(gates: usize, levels: usize) -> Vec<&'static str> {
+/// The scripts that a circuit of so many gates, levels and input bits is worth, and whether each starts from another form too.
+/// Counts decide, not a clock: a result must not depend on how busy the machine is.
+fn affordable(gates: usize, levels: usize, inputs: usize) -> Vec<(&'static str, bool)> {
     let work = gates.saturating_mul(levels);
     let pays = |growth| match growth {
         Growth::Linear => levels <= DEEPEST && gates <= PROVABLE,
         Growth::Mapping => gates <= PROVABLE && work <= MAPPED,
         Growth::Careful => gates <= LARGE && work <= CAREFUL,
+        Growth::Flat => inputs <= COUNTED && gates <= LARGE && work <= CAREFUL,
     };
-    SCRIPTS.iter().filter(|(_, growth)| pays(*growth)).map(|(script, _)| *script).collect()
+    let chosen = SCRIPTS.iter().filter(|(_, growth, _)| pays(*growth));
+    chosen.map(|(script, _, again)| (*script, *again)).collect()
 }
 
 /// How to find the ABC of `pyosys`.
@@ -133,11 +157,13 @@ fn search() -> Option<String> {
 pub(super) struct Budget {
     until: Instant,
     proofs: usize,
+    far_proofs: usize,
 }
 
 impl Budget {
     pub fn new() -> Self {
-        Budget { until: Instant::now() + PATIENCE, proofs: PROOFS }
+        let until = Instant::now() + PATIENCE;
+        Budget { until, proofs: PROOFS, far_proofs: FAR_PROOFS }
     }
 
     /// The output of ABC for some commands; none if it does not start, fails, takes too long, or is to stop.
@@ -160,10 +186,12 @@ impl Budget {
         status.success().then_some(said)
     }
 
-    /// Whether ABC proves that two circuits are one function. Further questions than the budget has are not proved.
-    pub fn proved(&mut self, a: &Circuit, b: &Circuit, progress: Progress) -> bool {
-        let Some(tool) = command().filter(|_| self.proofs > 0) else { return false };
-        self.proofs -= 1;
+    /// Whether ABC proves that two circuits, one perhaps far from the other, are one function. Further questions than the budget has
+    /// are not proved.
+    pub fn proved(&mut self, a: &Circuit, b: &Circuit, far: bool, progress: Progress) -> bool {
+        let left = if far { &mut self.far_proofs } else { &mut self.proofs };
+        let Some(tool) = command().filter(|_| *left > 0) else { return false };
+        *left -= 1;
         let compared = || -> Result<bool> {
             let folder = Folder::new()?;
             folder.write("a.blif", a.blif().as_bytes())?;
@@ -182,25 +210,29 @@ pub(super) fn unused() -> Rewriting {
     Rewriting { tool: command(), wrong: 0, remark: None }
 }
 
-/// The circuit as ABC rewrites it, also from the rows of its file's tables, and a remark for the user.
+/// A circuit of ABC's, its tables, and whether it is far from the circuit that it was made of.
+pub(super) type Rewritten = (Circuit, Tables, bool);
+
+/// The circuit as ABC rewrites it, also from another text of its function, which may be far from it, and a remark for the user.
 pub(super) fn rewritten(
     circuit: &Circuit,
-    rows: Option<&str>,
+    other: Option<(&str, bool)>,
     budget: &Budget,
     progress: Progress,
-) -> (Vec<(Circuit, Tables)>, Rewriting) {
+) -> (Vec<Rewritten>, Rewriting) {
     let mut rewriting = Rewriting { tool: command(), wrong: 0, remark: None };
     let ((and, xor), levels) = (circuit.gates(), circuit.levels());
-    let scripts = affordable(and + xor, levels);
+    let scripts = affordable(and + xor, levels, circuit.inputs.iter().map(Port::width).sum());
     let found = match &rewriting.tool {
         Some(tool) if and + xor > 0 => {
-            let (gates, rows) = (circuit.blif(), rows.filter(|rows| rows.len() <= ROWS));
-            let own = scripts.iter().map(|script| (&*gates, *script));
-            let mapped = |rows| {
-                let some = scripts.iter().filter(|script| maps(script));
-                some.map(move |script| (rows, *script))
+            let gates = circuit.blif();
+            let other = other.filter(|(text, _)| text.len() <= ROWS && *text != gates);
+            let own = scripts.iter().map(|(script, _)| (&*gates, *script, false));
+            let again = |(text, far)| {
+                let some = scripts.iter().filter(|(_, again)| *again);
+                some.map(move |(script, _)| (text, *script, far))
             };
-            let jobs: Vec<_> = own.chain(rows.into_iter().flat_map(mapped)).collect();
+            let jobs: Vec<_> = own.chain(other.into_iter().flat_map(again)).collect();
             scripted(circuit, tool, jobs, budget, progress).unwrap_or_default()
         }
         _ => vec![],
@@ -225,20 +257,25 @@ pub(super) fn rewritten(
 fn scripted(
     circuit: &Circuit,
     tool: &str,
-    jobs: Vec<(&str, &str)>,
+    jobs: Vec<(&str, &str, bool)>,
     budget: &Budget,
     progress: Progress,
-) -> Result<Vec<(Circuit, Tables)>> {
-    let made = jobs.into_par_iter().map(|(text, script)| {
+) -> Result<Vec<Rewritten>> {
+    let (and, xor) = circuit.gates();
+    let nodes = (FLATTENED * (and + xor)).to_string();
+    let made = jobs.into_par_iter().map(|(text, script, far)| {
         let folder = Folder::new()?;
         folder.write("in.blif", text.as_bytes())?;
-        let script = script.replace("RESYN", RESYN);
+        let far = far || FAR.iter().any(|part| script.contains(part));
+        let named = |s: String, (name, part): &(&str, &str)| s.replace(name, part);
+        let script = PARTS.iter().fold(script.to_string(), named).replace("NODES", &nodes);
         let all = format!("{NAMES}; read_blif in.blif; strash; {script}; write_blif out.blif");
         let done = budget.run(tool, &all, SCRIPT, &folder, progress);
         let said = done.and_then(|_| std::fs::read_to_string(folder.path("out.blif")).ok());
-        Ok(said.map_or_else(Vec::new, |text| circuit.read_back(&text)))
+        let found = said.map_or_else(Vec::new, |text| circuit.read_back(&text));
+        Ok(found.into_iter().map(|(circuit, tables)| (circuit, tables, far)).collect())
     });
-    let made: Vec<Vec<(Circuit, Tables)>> = made.collect::<Result<_>>()?;
+    let made: Vec<Vec<Rewritten>> = made.collect::<Result<_>>()?;
     Ok(made.into_iter().flatten().collect())
 }
 
@@ -255,7 +292,7 @@ impl Circuit {
     }
 
     /// The circuit as BLIF, inputs `i0`, `i1`, … and outputs `o0`, `o1`, …
-    fn blif(&self) -> String {
+    pub(super) fn blif(&self) -> String {
         let count = |ports: &[Port]| ports.iter().map(Port::width).sum::<usize>();
         let names = |letter: char, count| (0..count).map(|i| format!(" {letter}{i}")).collect();
         let (ins, outs): (String, String) =
@@ -332,18 +369,19 @@ mod tests {
             let circuit = chain(gates);
             let levels = circuit.levels();
             assert_eq!(levels, gates);
-            let scripts = affordable(gates, levels);
-            scripts.iter().filter(|s| **s != "b; rw; b").count() * gates * levels
+            let scripts = affordable(gates, levels, gates + 1);
+            scripts.iter().filter(|s| s.0 != "b; rw; b").count() * gates * levels
         };
         let most = (1..=40_000).step_by(500).map(work).max().unwrap_or(0);
         assert!(most <= 2 * MAPPED.max(4 * CAREFUL), "{most}");
-        assert!(affordable(300_000, 300_000).is_empty());
+        assert!(affordable(300_000, 300_000, 300_001).is_empty());
         // The result of a script must be proved, which takes long for so many gates.
-        assert!(affordable(180_000, 20).is_empty());
-        assert_eq!(SCRIPTS.iter().filter(|s| maps(s.0)).count(), MAPPINGS);
+        assert!(affordable(180_000, 20, 64).is_empty());
         // Nothing changes for the circuits that ABC is good at: AES, and a product of 64 bits.
-        assert_eq!(affordable(2_000, 300).len(), SCRIPTS.len());
-        assert_eq!(affordable(36_000, 350).len(), 3);
+        assert_eq!(affordable(2_000, 300, 14).len(), SCRIPTS.len());
+        let flat = SCRIPTS.iter().filter(|s| s.1 == Growth::Flat).count();
+        assert_eq!(affordable(2_000, 300, 15).len(), SCRIPTS.len() - flat);
+        assert_eq!(affordable(36_000, 350, 256).len(), 3);
     }
 
     /// The scripts take time in gates times levels: a table of many literals must not become one chain.

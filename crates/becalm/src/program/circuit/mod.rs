@@ -81,7 +81,7 @@ enum Node {
 }
 
 /// Σ weight·node + offset, a number from 0 on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Sum {
     terms: Vec<(usize, i64)>,
     offset: i64,
@@ -140,6 +140,8 @@ pub struct Circuit {
     outputs: Vec<Port>,
     /// The tables of its file as BLIF, inputs `i0`, `i1`, … and outputs `o0`, `o1`, …, where their rows are not gates.
     rows: Option<Arc<str>>,
+    /// The same function as Yosys has it before its ABC, for a circuit from Verilog.
+    twin: Option<Arc<Circuit>>,
     /// Bytes of memory that compiling may take, for a circuit from a file.
     memory: Option<u64>,
 }
@@ -301,6 +303,10 @@ impl Circuit {
     }
 }
 
+/// Nodes of a circuit whose chains are not taken apart twice, which is covered with care as it came alone, and has one netlist.
+const LARGE: usize = 3000;
+/// Input bits of a circuit that is compared at all of their values.
+const COUNTED: usize = 14;
 /// The remedy where memory does not do.
 const ROOM: &str = "split the circuit, or free memory";
 /// The remedy for a text that is not a circuit.

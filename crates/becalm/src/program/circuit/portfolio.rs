@@ -1,7 +1,6 @@
 //! Which of several circuits of one function is compiled, and by which cover: all are covered quickly, the best for the goal and
 //! the circuit as it came with care, and the best of everything is taken. So nothing is worse than the best of its parts.
 
-use super::Circuit;
 use super::abc::{self, Budget, Rewriting};
 use super::blif::Tables;
 use super::cover::{Effort, Mapper};
@@ -9,9 +8,11 @@ use super::cuts::Forms;
 use super::restructure::Chains;
 use super::rotations::Lookup;
 use super::weights::Room;
+use super::{COUNTED, Circuit, LARGE, Wire};
 use crate::math::parallel::*;
 use crate::progress::Steps;
 use crate::{Error, Progress, Result};
+use std::collections::{HashMap, HashSet};
 
 /// The quantity that compilation minimises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,12 +46,8 @@ const PLAIN: Effort = Effort { kept: 32, covers: 8, rounds: 3, exact: false };
 const FINALISTS: usize = 2;
 /// Nodes of a circuit whose finalists are covered as the circuit that came is, too.
 const PLAIN_TOO: usize = 400;
-/// Nodes of a circuit whose chains are not taken apart twice, and which is covered with care as it came alone.
-const LARGE: usize = 3000;
 /// Gates of a large circuit for each that its counters leave or rotation that they take, from which on nothing else is tried.
 const ABSORBED: usize = 64;
-/// Input bits of a circuit that is compared at all of their values.
-const COUNTED: usize = 14;
 /// Words of 64 evaluations for one of more.
 const WORDS: usize = 256;
 /// Gates that a restructured circuit may have beside four times those of the circuit.
@@ -63,6 +60,24 @@ pub(super) struct Candidate {
     pub tables: Tables,
     /// Whether ABC made it.
     pub foreign: bool,
+    /// Whether it is far from the circuit as it came. Such ones take no place of nearer ones among the finalists.
+    pub far: bool,
+}
+
+/// The candidates without those of ABC's that say the same as a nearer or an earlier one: scripts often agree.
+fn distinct(candidates: Vec<Candidate>) -> Vec<Candidate> {
+    let mut all: Vec<_> = candidates.into_iter().enumerate().collect();
+    all.sort_by_key(|(_, c)| (c.far, c.foreign));
+    let mut seen = HashSet::new();
+    all.retain(|(_, c)| {
+        let Circuit { nodes, sums, outputs, .. } = &c.circuit;
+        let outputs: Vec<Wire> = outputs.iter().flat_map(|p| p.wires.clone()).collect();
+        // With the tables of another mapping it has other covers.
+        seen.insert((nodes.clone(), sums.clone(), outputs, c.tables.clone())) || !c.foreign
+    });
+    // Of equally good ones the first is taken.
+    all.sort_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, c)| c).collect()
 }
 
 /// A candidate, its cover, and the cover's cost.
@@ -84,7 +99,8 @@ impl Circuit {
         budget: &Budget,
         progress: Progress,
     ) -> (Vec<Candidate>, Rewriting) {
-        let own = |circuit| Candidate { circuit, tables: vec![], foreign: false };
+        let made = |circuit, far| Candidate { circuit, tables: vec![], foreign: false, far };
+        let own = |circuit| made(circuit, false);
         let clean = self.restructured(Chains::Keep);
         let gates = |c: &Circuit| c.gates().0 + c.gates().1;
         let left = |c: &Circuit| gates(c) + c.rotations_of_sums(room);
@@ -105,29 +121,51 @@ impl Circuit {
         let mut found: Vec<Candidate> = counted.into_iter().map(own).collect();
         if self.nodes.len() < LARGE {
             found.extend(clean.refreshed(room).map(own));
-            found.push(own(self.restructured(Chains::Duplicate)));
         }
-        found.push(own(self.restructured(Chains::Balance)));
-        let (made, mut rewriting) = abc::rewritten(&clean, self.rows.as_deref(), budget, progress);
+        found.extend(self.chained().map(own));
+        let twin = self.twin.as_ref().map(|twin| {
+            let clean = twin.restructured(Chains::Keep);
+            let all = twin.chained().chain(clean.counted(room));
+            found.extend(all.map(|c| made(c, true)));
+            let text = clean.blif();
+            found.push(made(clean, true));
+            text
+        });
+        let rows = self.rows.as_deref().map(|rows| (rows, false));
+        let other = twin.as_deref().map(|twin| (twin, true)).or(rows);
+        let (foreign, mut rewriting) = abc::rewritten(&clean, other, budget, progress);
         found.push(own(clean));
-        for (circuit, tables) in made {
+        for (circuit, tables, far) in foreign {
             let balanced = circuit.restructured(Chains::Balance);
-            found.push(Candidate { circuit: balanced, tables: vec![], foreign: true });
-            found.push(Candidate { circuit, tables, foreign: true });
+            found.push(Candidate { circuit: balanced, tables: vec![], foreign: true, far });
+            found.push(Candidate { circuit, tables, foreign: true, far });
         }
-        // A wrong rewriting must not be computed. There can be many trees beside the nodes that they stand for.
+        (self.compared(found, &mut rewriting), rewriting)
+    }
+
+    /// The circuit with its chains taken apart.
+    fn chained(&self) -> impl Iterator<Item = Circuit> {
+        let everywhere = (self.nodes.len() < LARGE).then_some(Chains::Duplicate);
+        everywhere.into_iter().chain([Chains::Balance]).map(|chains| self.restructured(chains))
+    }
+
+    /// The circuit itself, and those candidates that compute the same: a wrong rewriting must not be used.
+    fn compared(&self, found: Vec<Candidate>, rewriting: &mut Rewriting) -> Vec<Candidate> {
+        // There can be many trees beside the nodes that they stand for.
         let small = |c: &Circuit| c.nodes.len() < 4 * self.nodes.len() + BESIDE;
-        let compared =
-            found.into_par_iter().map(|c| (small(&c.circuit), self.agrees(&c.circuit), c));
-        let mut all = vec![own(self.clone())];
-        for (small, agrees, candidate) in compared.collect::<Vec<_>>() {
+        let checked = distinct(found)
+            .into_par_iter()
+            .map(|c| (small(&c.circuit), self.agrees(&c.circuit), c));
+        let (circuit, tables) = (self.clone(), vec![]);
+        let mut all = vec![Candidate { circuit, tables, foreign: false, far: false }];
+        for (small, agrees, candidate) in checked.collect::<Vec<_>>() {
             if !agrees {
                 rewriting.wrong += usize::from(candidate.foreign);
             } else if small {
                 all.push(candidate);
             }
         }
-        (all, rewriting)
+        all
     }
 
     /// Whether another circuit gives the same, for all inputs if they are few, for random ones otherwise.
@@ -154,7 +192,7 @@ impl Circuit {
 
 impl Covering {
     fn new(candidate: usize, circuit: &Circuit, lookups: Vec<Lookup>, shortest: bool) -> Covering {
-        let mut at = std::collections::HashMap::new();
+        let mut at = HashMap::new();
         let mut bootstraps = 0;
         for lookup in &lookups {
             let own = u32::from(lookup.is_rotation());
@@ -196,17 +234,37 @@ fn coverings(
     limits.into_iter().map(covering).collect()
 }
 
-/// Which candidates are covered with care, and how. Those that another goal or a compiler without ABC would choose are among
-/// them, so that neither finds better.
+/// Which candidates are covered with care, and how. Those that another goal, a compiler without ABC, or one that makes no far
+/// circuits would choose are among them, so that none of these finds better.
 fn finalists(candidates: &[Candidate], found: &mut [Covering], goal: Goal) -> Vec<(usize, Effort)> {
     let size = candidates[0].circuit.nodes.len();
+    let mut chosen = promising(candidates, found, goal, false);
+    chosen.extend(promising(candidates, found, goal, true));
+    chosen.sort_unstable();
+    chosen.dedup();
+    let efforts = |i: &usize| {
+        let plain = (*i == 0 || size < PLAIN_TOO).then_some((*i, PLAIN));
+        let careful = (size < LARGE).then_some((*i, CAREFUL));
+        [plain, careful].into_iter().flatten()
+    };
+    chosen.iter().flat_map(efforts).collect()
+}
+
+/// The best candidates for a goal, and for the shortest path, among those that are not far or among all.
+fn promising(
+    candidates: &[Candidate],
+    found: &mut [Covering],
+    goal: Goal,
+    far: bool,
+) -> Vec<usize> {
+    let among = |p: &Covering| far || !candidates[p.candidate].far;
     let mut chosen = vec![0];
     for goal in [Goal::Depth, goal] {
         found.sort_by_key(|p| p.key(goal));
         for foreign in [false, true] {
             let fits = |p: &&Covering| {
                 let comes_from = foreign || !candidates[p.candidate].foreign;
-                comes_from && (p.shortest || goal != Goal::Depth)
+                among(p) && comes_from && (p.shortest || goal != Goal::Depth)
             };
             let mut best: Vec<usize> = vec![];
             for covering in found.iter().filter(fits) {
@@ -217,8 +275,6 @@ fn finalists(candidates: &[Candidate], found: &mut [Covering], goal: Goal) -> Ve
             chosen.extend(best);
         }
     }
-    chosen.sort_unstable();
-    chosen.dedup();
     // A candidate that is far behind stays there.
     let least = |of: &dyn Fn(&Covering) -> bool, goal: Goal| {
         let all = found.iter().filter(|p| of(p)).map(|p| p.key(goal));
@@ -226,17 +282,12 @@ fn finalists(candidates: &[Candidate], found: &mut [Covering], goal: Goal) -> Ve
     };
     chosen.retain(|i| {
         let near = |goal| {
-            let (own, best) = (least(&|p| p.candidate == *i, goal), least(&|_| true, goal));
+            let (own, best) = (least(&|p| p.candidate == *i, goal), least(&among, goal));
             2 * own.0 <= 3 * best.0 && (own.0 > best.0 || 2 * own.1 <= 3 * best.1)
         };
         near(Goal::Depth) || near(goal)
     });
-    let efforts = |i: &usize| {
-        let plain = (*i == 0 || size < PLAIN_TOO).then_some((*i, PLAIN));
-        let careful = (size < LARGE).then_some((*i, CAREFUL));
-        [plain, careful].into_iter().flatten()
-    };
-    chosen.iter().flat_map(efforts).collect()
+    chosen
 }
 
 /// The best covering for a goal. ABC proves a candidate that it made and takes, if its inputs are too many to try all.
@@ -271,14 +322,18 @@ pub(super) fn best(
     steps.expect(expected + work(&tries));
     found.extend(all(tries)?.into_iter().flatten());
     found.sort_by_key(|p| p.key(goal));
+    // A candidate has several covers.
+    let mut known: HashMap<usize, bool> = HashMap::new();
     let mut proved = |covering: &Covering| {
-        let Candidate { circuit, foreign, .. } = &candidates[covering.candidate];
-        let bits = circuit.inputs.iter().map(|p| p.width()).sum::<usize>();
-        let good = !foreign
-            || bits <= COUNTED
-            || budget.proved(&candidates[0].circuit, circuit, &|_, _| steps.now());
-        rewriting.wrong += usize::from(!good);
-        good
+        *known.entry(covering.candidate).or_insert_with(|| {
+            let Candidate { circuit, foreign, far, .. } = &candidates[covering.candidate];
+            let bits = circuit.inputs.iter().map(|p| p.width()).sum::<usize>();
+            let good = !foreign
+                || bits <= COUNTED
+                || budget.proved(&candidates[0].circuit, circuit, *far, &|_, _| steps.now());
+            rewriting.wrong += usize::from(!good);
+            good
+        })
     };
     let best = found.into_iter().find(&mut proved);
     // Whoever stops this stops a proof too, which then counts as none.
@@ -294,5 +349,55 @@ pub(super) fn best(
             format!("ask for {} or more, or for the goal `depth`", covering.depth),
         )),
         _ => Ok(covering),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However good a far circuit's quick cover is, those that were covered with care without it still are.
+    #[test]
+    fn far_circuits_take_no_place_of_others() {
+        let made = |(foreign, far)| {
+            let circuit = Circuit::empty();
+            Candidate { circuit, tables: vec![], foreign, far }
+        };
+        let kinds = [(false, false), (false, false), (true, false), (true, true), (true, true)];
+        let candidates: Vec<Candidate> = kinds.into_iter().map(made).collect();
+        let cover = |candidate, bootstraps, depth| {
+            let lookups = vec![];
+            Covering { candidate, lookups, bootstraps, depth, shortest: true }
+        };
+        let near = || vec![cover(0, 30, 6), cover(1, 24, 5), cover(2, 22, 6)];
+        for goal in [Goal::Depth, Goal::Within(7), Goal::Bootstraps] {
+            let before = finalists(&candidates, &mut near(), goal);
+            let mut all = near();
+            all.extend([cover(3, 11, 3), cover(4, 12, 3)]);
+            let after = finalists(&candidates, &mut all, goal);
+            assert!(before.iter().all(|b| after.iter().any(|a| a.0 == b.0)), "{goal:?}");
+            assert!([3, 4].iter().all(|far| after.iter().any(|a| a.0 == *far)), "{goal:?}");
+        }
+    }
+
+    /// A circuit with the tables of another mapping has other covers.
+    #[test]
+    fn only_circuits_that_say_the_same_twice_are_left_out() {
+        let made = |tables: &[usize], foreign, far| {
+            let tables = tables.iter().map(|leaf| (*leaf, vec![1])).collect();
+            Candidate { circuit: Circuit::empty(), tables, foreign, far }
+        };
+        let all = vec![
+            made(&[], true, true),
+            made(&[], false, false),
+            made(&[2], true, true),
+            made(&[2], true, false),
+            made(&[3], true, false),
+            made(&[], false, false),
+        ];
+        let kept = distinct(all);
+        let kept: Vec<_> = kept.iter().map(|c| (c.tables.len(), c.foreign, c.far)).collect();
+        let own = (0, false, false);
+        assert_eq!(kept, [own, (1, true, false), (1, true, false), own]);
     }
 }

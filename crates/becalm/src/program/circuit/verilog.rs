@@ -12,7 +12,7 @@ mod operands;
 mod source;
 mod undefined;
 
-use super::Circuit;
+use super::{Circuit, LARGE};
 use crate::cipher::file::{Limits, hex};
 use crate::math::random::PublicSeed;
 use crate::progress::tell;
@@ -21,7 +21,7 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use undefined::Elaborated;
 
@@ -36,6 +36,9 @@ const SLANG: &str = "read_slang --threads 1 --no-proc --no-implicit-memories --a
 /// The script of Yosys. Latches and registers survive it and are refused. Two sources of a signal are found before anything is simplified,
 /// because `opt_clean` joins signals; loops and signals without a source are found after it, because what nothing reads may have them.
 ///
+/// Yosys's ABC finds what is equal, and hides sums and choices that the compiler covers better. So there are two netlists: the one after
+/// it, which all checks are about, and then the one before it, with sums put together. The limits may end Yosys in between.
+///
 /// Steps that simplify also choose undefined bits as it suits them. So every `x` becomes the output of a cell `$anyseq` first, which
 /// nothing simplifies ([`undefined`]). Slang reads an index past the end as `x`, in choices beside the elements, and there they are 0
 /// instead. What `proc` leaves undefined is no value of the text: branches that `proc_rmdead` has proved to be complete have no other.
@@ -45,7 +48,8 @@ const SCRIPT: &str = "delete t:$print\ntee -q -o ports.txt dump x:*\n\
     tee -q -o undefined.txt dump t:$anyseq %co2 p:*\nproc -noopt\nsetundef -zero\n\
     tee -q -o drivers.txt check\nopt_clean\ntee -q -o check.txt check\nopt_expr -keepdc\nopt_clean\n\
     tee -q -o cells.txt dump c:*\nopt -full\nmemory_collect\nmemory_map\nbmuxmap\ndemuxmap\n\
-    opt -full\ntechmap\nopt\nabc -g AND,XOR\nopt_clean\nwrite_blif output.blif\n";
+    opt -full\ndesign -save words\ntechmap\nopt\nabc -g AND,XOR\nopt_clean\nwrite_blif output.blif\n\
+    tee -q -o whole.txt stat\ndesign -load words\nalumacc\nopt\ntechmap\nopt\nwrite_blif twin.blif\n";
 
 /// Slang says what it finds in the text, the values of constants with it.
 const CONSTANTS: &str = " --ast-compilation-only --dump-ast input.sv";
@@ -96,7 +100,8 @@ pub(super) fn parse(
     folder.write("script.ys", format!("tee -o read.txt {slang}{SCRIPT}").as_bytes())?;
     let (binary, status) = yosys(&folder, limits, progress)?;
     tell("circuit", progress, 0, 1)?;
-    let done = status.is_some_and(|status| status.success());
+    let twin = twin(&folder, status, limits);
+    let done = folder.path("whole.txt").exists();
     let blif = match limits.read_text(folder.0.join("output.blif")) {
         Ok(blif) if done && !folder.is_full(limits) => blif,
         _ => return Err(why(&binary, status, &folder, path, limits)),
@@ -131,7 +136,25 @@ pub(super) fn parse(
         }
         other => other,
     })?;
-    Ok(ports.ordered(circuit))
+    let mut circuit = ports.ordered(circuit);
+    let twin = twin.filter(|_| circuit.nodes.len() < LARGE).and_then(|text| small(&text));
+    circuit.twin = twin.map(|twin| Arc::new(ports.ordered(twin)));
+    Ok(circuit)
+}
+
+/// A netlist with 0 for what has no value, if it is small.
+fn small(blif: &str) -> Option<Circuit> {
+    let circuit = Circuit::parse(&undefined::without(blif)).ok()?;
+    (circuit.nodes.len() < LARGE).then_some(circuit)
+}
+
+/// The netlist before Yosys's ABC, if Yosys came so far within the limits. What it computes is compared before it is used.
+fn twin(folder: &Folder, status: Option<ExitStatus>, limits: Limits) -> Option<String> {
+    let (path, done) = (folder.path("twin.blif"), status.is_some_and(|status| status.success()));
+    let text = limits.read_text(&path).ok().filter(|_| done && !folder.is_full(limits));
+    // What fills the folder now is another file.
+    let _ = fs::remove_file(path);
+    text
 }
 
 /// The netlist, if it has no memory and nothing but gates.

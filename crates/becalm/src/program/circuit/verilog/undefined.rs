@@ -88,17 +88,7 @@ impl Elaborated<'_> {
             }
             open.extend(nets.into_iter().map(|net| (net, output)));
         }
-        if free.is_empty() {
-            return Ok(blif.into());
-        }
-        let lines = blif.lines().map(|line| match line.strip_prefix(".subckt $anyseq") {
-            Some(pins) => {
-                let nets = pins.split_whitespace().filter_map(|pin| pin.split_once('='));
-                nets.map(|(_, net)| format!(".names {net}\n")).collect()
-            }
-            None => [line, "\n"].concat(),
-        });
-        Ok(lines.collect())
+        Ok(without(blif))
     }
 
     /// The error of a bit without a value that an output depends on.
@@ -124,6 +114,18 @@ impl Elaborated<'_> {
             }
         }
     }
+}
+
+/// A netlist with 0 for each cell that stands for bits without a value.
+pub(super) fn without(blif: &str) -> String {
+    let lines = blif.lines().map(|line| match line.strip_prefix(".subckt $anyseq") {
+        Some(pins) => {
+            let nets = pins.split_whitespace().filter_map(|pin| pin.split_once('='));
+            nets.map(|(_, net)| format!(".names {net}\n")).collect()
+        }
+        None => [line, "\n"].concat(),
+    });
+    lines.collect()
 }
 
 /// The signal that a port of an operation is connected to.
