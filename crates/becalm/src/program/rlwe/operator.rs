@@ -167,7 +167,7 @@ impl Operator {
     }
 
     fn dot(&self, program: &mut CkksProgram, args: &[Reg]) -> Result<Reg> {
-        if args.len() % 2 != 0 {
+        if !args.len().is_multiple_of(2) {
             let (wanted, got) = ("two lists of as many vectors", args.len().to_string());
             return Err(Error::bad_input(
                 "dot product",
