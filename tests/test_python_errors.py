@@ -561,32 +561,6 @@ def test_what_is_no_ciphertext_is_named_with_the_way_to_one(toy):
         assert "encrypt the value first" not in str(e.value)
 
 
-def test_what_is_no_vector_of_ckks_is_named_with_the_way_to_one(toy):
-    secret, _ = becalm.keygen(
-        "ckks_toy_table_4", bootstrap=None, allow_insecure=True, progress=False
-    )
-    x, packed = secret.encrypt([0.5]), secret.encrypt_packed([3, 1], bits=2)
-    assert packed.decrypt(secret).tolist() == secret.decrypt(packed).tolist() == [3, 1]
-    calls = (
-        lambda given: secret.bits_to_share(given, queries=1),
-        lambda given: secret.decrypt_to_share(given, precision_bits=1, queries=1),
-        lambda given: x.vouched(like=given),
-    )
-    for call in calls:
-        with pytest.raises(becalm.BadInput, match=r"got packed integers; .*takes no other"):
-            call(packed)
-    for call in (secret.decrypt, *calls):
-        for given, says in (
-            (becalm.uint(8), "got IntegerType; pass a Ciphertext"),
-            (5, "got int; pass a Ciphertext"),
-            (x.to_bytes(), r"got bytes; .*becalm\.from_bytes\(x\)"),
-            (toy.secret.encrypt(1), "got Ciphertext of TFHE; use the keys of TFHE"),
-        ):
-            with pytest.raises(becalm.BadInput, match=says) as e:
-                call(given)
-            assert "encrypt it first" not in str(e.value)
-
-
 def test_refusals_are_in_the_words_of_python(toy, tmp_path):
     x = toy.secret.encrypt([1, 2, 3], becalm.uint(8)).on(toy.server)
     sent, folder = x.to_bytes(), str(tmp_path)

@@ -126,3 +126,29 @@ def test_wrong_calls_say_why(keys, x):
     with pytest.raises(errors.WrongKey):
         server.lookup(stranger.secret.encrypt_packed([1], bits=4), range(16))
     assert isinstance(x, ckks.PackedArray) and "4 bits" in repr(x) and "4" in x._repr_html_()
+
+
+def test_what_is_no_vector_of_ckks_is_named_with_the_way_to_one(toy):
+    secret, _ = becalm.keygen(
+        "ckks_toy_table_4", bootstrap=None, allow_insecure=True, progress=False
+    )
+    x, packed = secret.encrypt([0.5]), secret.encrypt_packed([3, 1], bits=2)
+    assert packed.decrypt(secret).tolist() == secret.decrypt(packed).tolist() == [3, 1]
+    calls = (
+        lambda given: secret.bits_to_share(given, queries=1),
+        lambda given: secret.decrypt_to_share(given, precision_bits=1, queries=1),
+        lambda given: x.vouched(like=given),
+    )
+    for call in calls:
+        with pytest.raises(becalm.BadInput, match=r"got packed integers; .*takes no other"):
+            call(packed)
+    for call in (secret.decrypt, *calls):
+        for given, says in (
+            (becalm.uint(8), "got IntegerType; pass a Ciphertext"),
+            (5, "got int; pass a Ciphertext"),
+            (x.to_bytes(), r"got bytes; .*becalm\.from_bytes\(x\)"),
+            (toy.secret.encrypt(1), "got Ciphertext of TFHE; use the keys of TFHE"),
+        ):
+            with pytest.raises(becalm.BadInput, match=says) as e:
+                call(given)
+            assert "encrypt it first" not in str(e.value)
