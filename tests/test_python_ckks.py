@@ -279,9 +279,9 @@ def test_a_file_of_keys_says_what_they_are_for(keys, tmp_path):
     assert (again.params.name, again.kinds, again.slots) == ("ckks_toy_12", server.kinds, 2048)
     secret.encrypt([0.5], level=3).save(tmp_path / "x")
     x = becalm.load(tmp_path / "x", allow_insecure=True)
-    made = _ckks_ciphertext.context.cache_info().misses
+    made = _ckks_ciphertext.machine.cache_info().misses
     becalm.load(tmp_path / "x", allow_insecure=True)
-    assert _ckks_ciphertext.context.cache_info().misses == made, "tables and threads for each file"
+    assert _ckks_ciphertext.machine.cache_info().misses == made, "tables and threads for each file"
     with pytest.raises(becalm.WrongKey, match="attach"):
         x.bootstrap()
     assert error(secret.decrypt(again.attach(x).bootstrap("slots_first")), [0.5]) < 2.0**-17

@@ -436,15 +436,13 @@ def test_an_owner_vouches_for_a_bootstrap_and_for_small_values():
     assert secret.bits_to_share(own, queries=1) == secret.bits_to_share(like, queries=1)
     # A bootstrap bounds neither without the other.
     for bounds in ({}, {"values": 1}, {"worst": 2**-8}):
-        with pytest.raises(becalm.BadInput, match="both bounds"):
-            x.vouched(**bounds)
+        assert not x.vouched(**bounds).account.shareable
     # A file may state any scale, behind a bootstrap too.
     with pytest.raises(becalm.BadInput, match="like="):
         server.from_bytes(x.to_bytes()).vouched()
     small = secret.encrypt([0.25]).within(0.5)
     assert not small.account.shareable
-    with pytest.raises(becalm.BadInput, match="that `within` stated"):
-        small.vouched()
+    assert not small.vouched().account.shareable
     small = small.vouched(values=0.5)
     assert small.account.shareable and small.account.values == 0.5
 

@@ -517,7 +517,7 @@ def test_needs_that_no_set_meets(find):
     for bits, told in (
         (0, "bits of 1 or more, got 0"),
         (True, "an integer as bits, got True"),
-        (2**70, "bits from 0 to 2"),
+        (2**70, "bits from 1 to 2"),
         (100, r"100 bits .*ask for 9 bits at most; .*becalm.uint"),
         ("4", "an integer as bits, got str"),
     ):

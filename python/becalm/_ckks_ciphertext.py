@@ -173,8 +173,10 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         ciphertext must have its level, scale and slots, and gets its account. `values` bounds the
         absolute value of every slot, and `worst` its absolute error; a bound that is left out
         stays as it is. Without arguments you say that the keys of the computation are your own,
-        and nothing else. Behind a bootstrap, a polynomial, or a product of values above their
-        bound, `values` and `worst` are both needed. A ciphertext from a server needs `like`,
+        and nothing else; with bounds you say nothing of the keys. Behind a bootstrap, a
+        polynomial, or a product of values above their bound, `values` and `worst` are both needed.
+        Reasons not to share that you say nothing of remain, and `decrypt_to_share` names them.
+        A ciphertext from a server needs `like`,
         because a file may state any scale. Never take a bound from the server: noise that is too
         small gives the secret key away.
 
@@ -190,13 +192,12 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         Returns
         -------
         Ciphertext
-            Its account is `shareable`.
+            Its account is `shareable` if nothing else speaks against it.
 
         Raises
         ------
         BadInput
-            For a ciphertext from a file without `like`, a `like` that is not shareable, and where
-            reasons not to share remain; the message names them.
+            For a ciphertext from a file without `like`, and a `like` that is not shareable.
 
         Examples
         --------

@@ -409,5 +409,5 @@ def named(remedy: str) -> Iterator[None]:
         made.missing = e.missing
         raise made from None
     except OutOfMemory as e:
-        least = 'ckks.load_server(path, memory="low") takes the least; or more stages, fewer slots'
+        least = 'more stages or fewer slots take less, and so does load_server(path, memory="low")'
         raise OutOfMemory(e.op, e.wanted, e.got, f"{e.remedy}; {least}") from None

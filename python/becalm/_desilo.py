@@ -12,7 +12,6 @@ from becalm import _native
 from becalm._called import called
 from becalm._ckks_arithmetic import Matrix
 from becalm._ckks_ciphertext import doubted
-from becalm._ckks_sets import params
 from becalm.errors import BadInput, Unsupported, WrongKey
 
 Block: TypeAlias = _native.CkksCiphertext
@@ -301,17 +300,6 @@ def arranged(
             raise WrongKey(op, "keys for different purposes", got, remedy)
         held[wanted] = key_for(op, key, wanted)
     return held, stages
-
-
-def otherwise(name: str) -> str:
-    """The remedy where nothing of an engine of a set fits: the next smaller ring."""
-    own, remedy = params(name), "free memory"
-    rings = [p for p in params() if p.standard and p.stage_count]
-    smaller = [p for p in rings if p.log2_degree < own.log2_degree]
-    if smaller:
-        next_ = max(smaller, key=lambda p: p.log2_degree)
-        remedy += f'; becalm.keygen("{next_.name}") has a smaller ring'
-    return remedy
 
 
 def cipher(op: str, x: object) -> Ciphertext:

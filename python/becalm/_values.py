@@ -112,7 +112,8 @@ def at_least_one(op: str, name: str, value: Any) -> int:
     if number is not None and number < 1 and not isinstance(value, bool):
         raise BadInput(op, f"{name} of 1 or more", str(number), "choose a larger one")
     if number is not None and number >> 63:
-        raise BadInput(op, f"{name} below 2^63", str(number), "choose a smaller one")
+        wanted = f"{name} from 1 to 2^63 - 1"
+        raise BadInput(op, wanted, str(number), "choose a smaller one")
     return count(op, name, value)
 
 

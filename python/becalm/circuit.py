@@ -208,7 +208,11 @@ class Circuit(_html.Shown):
         return self._values(found or [[] for _ in range(self._outputs)], shape)
 
     def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
-        names = [" ".join(f"{n}[{w}]" for n, w in ports) for ports in (self.inputs, self.outputs)]
+        # Names are those of a file: `repr` leaves them no power over a terminal.
+        names = [
+            " ".join(f"{repr(n)[1:-1]}[{w}]" for n, w in ports)
+            for ports in (self.inputs, self.outputs)
+        ]
         both, one = self.gates
         gates = [("AND gates", f"{both:,}"), ("XOR gates", f"{one:,}")]
         return "becalm.Circuit", [("inputs", names[0]), ("outputs", names[1]), *gates]

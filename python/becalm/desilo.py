@@ -46,13 +46,15 @@ from becalm._desilo import (
     key_for,
     kind_of,
     missing,
-    otherwise,
     paired,
     union,
 )
 from becalm._desilo_key_files import KeyFiles
 from becalm._desilo_matrices import Matrices
 from becalm.errors import BadInput, OutOfMemory, Unsupported, WrongKey, WrongParams
+
+#: The remedy where nothing of an engine of a set fits.
+_SMALLER = "free memory, or use a set of a smaller ring: becalm.ckks.params() lists them"
 
 __all__ = [
     "Ciphertext",
@@ -140,8 +142,7 @@ class Engine(Matrices, KeyFiles):
         self._full = self._slots == most
         threads = 1 if mode == "cpu" else _values.count("engine", "thread_count", thread_count)
         self._chain = _native.CkksChain(name)
-        self._otherwise = otherwise(name)
-        self._chain.require_tables(_native.free_memory(), self._otherwise)
+        self._chain.require_tables(_native.free_memory(), _SMALLER)
         machine = "cuda" if mode == "gpu" else "cpu"
         self._machine = _native.CkksMachine(name, self._TOY, threads, bool(compact), machine)
         self._stage_count: int = known.stage_count
@@ -247,7 +248,7 @@ class Engine(Matrices, KeyFiles):
         try:
             made = self._made(secret, plan.needs())
         except OutOfMemory as e:
-            remedy = plan.of_engine(_native.free_memory(), self._otherwise)
+            remedy = plan.of_engine(_native.free_memory(), _SMALLER)
             raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None
         return Key(made, purpose, plan.stages, size)
 
@@ -258,7 +259,7 @@ class Engine(Matrices, KeyFiles):
             raise self._packed(e, needs) from None
 
     def _packed(self, error: OutOfMemory, needs: _native.CkksNeeds) -> OutOfMemory:
-        form, last = self._form, self._otherwise
+        form, last = self._form, _SMALLER
         remedy = self._chain.packed(needs, form, _native.free_memory(), last)
         return OutOfMemory(error.op, error.wanted, error.got, remedy)
 
@@ -487,7 +488,7 @@ class Engine(Matrices, KeyFiles):
             return ready.run(lanes)
         except OutOfMemory as e:
             plan = self._plan(kind, stages, size)
-            remedy = plan.of_stages(_native.free_memory(), self._otherwise)
+            remedy = plan.of_stages(_native.free_memory(), _SMALLER)
             raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None
 
     def _prepare(

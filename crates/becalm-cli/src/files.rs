@@ -40,7 +40,7 @@ impl TrustArgs {
 
 #[derive(clap::Args)]
 pub struct KeygenArgs {
-    /// Which parameter set (see `becalm params`), by default that of the program, or tfhe_2_2.
+    /// The parameter set (see `becalm params`). Without it, the set of the program, or tfhe_2_2.
     #[arg(long)]
     pub(crate) params: Option<String>,
     /// A program of CKKS, as `becalm function` writes it: only the keys that it needs. Of several programs those of all.

@@ -290,13 +290,13 @@ impl Given {
 
     /// All as integers, for a scheme without others.
     pub(crate) fn integers(all: &[Given]) -> anyhow::Result<Vec<u64>> {
-        let one = |x: &Given| match x {
+        let one = |(at, x): (usize, &Given)| match x {
             Given::Integer(x) => Ok(*x),
             // An integer in another spelling: `1.0` or `1e3`.
             Given::Real(x) if *x >= 0.0 && x.fract() == 0.0 && *x < 2f64.powi(53) => Ok(*x as u64),
-            Given::Real(x) => usage!("--values: values are integers from 0 up, not `{x}`"),
+            Given::Real(_) => usage!("value {at} is no integer from 0 up to 2^64 - 1"),
         };
-        all.iter().map(one).collect()
+        (1..).zip(all).map(one).collect()
     }
 }
 

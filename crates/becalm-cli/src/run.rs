@@ -29,7 +29,7 @@ pub struct Args {
     /// The scheme to run. Without it `--params` and the other options decide; both schemes run if nothing decides.
     #[arg(long, value_parser = ["tfhe", "ckks", "both"])]
     scheme: Option<String>,
-    /// The parameter set (see `becalm params`). Without it tfhe_2_2, or the CKKS set of the kind, which `ckks` names too.
+    /// The parameter set (see `becalm params`). Without it, tfhe_2_2, or the usual CKKS set of the kind; `ckks` names that set too.
     #[arg(long)]
     params: Option<String>,
     /// Values to bootstrap, each below the set's number of values; by default every value once. A set of CKKS with tables takes them too.

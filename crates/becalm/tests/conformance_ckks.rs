@@ -37,6 +37,18 @@ fn contexts(params: &'static CkksParams) -> Vec<(&'static str, Arc<Context>)> {
     Level::available().iter().map(|level| (level.name(), context(*level))).collect()
 }
 
+/// `cuda_ckks.rs` compares GPUs with the CPU, because their least ring is too large for the reference. No other machine is left out.
+#[test]
+fn every_machine_with_ckks_is_compared() {
+    for (name, backend) in machines::backends() {
+        let here = backend.ckks().is_none() || runs(backend.as_ref(), SETS[0]);
+        assert!(
+            here || backend.info().name == "cuda",
+            "{name}: compare it with the CPU in large rings"
+        );
+    }
+}
+
 /// Every machine on a program, at every level of vector instructions. Returns the names of its instructions.
 fn agrees(
     params: &'static CkksParams,

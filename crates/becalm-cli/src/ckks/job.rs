@@ -9,7 +9,7 @@ pub struct Job {
     /// CKKS: which bootstrap; by default the usual one of the set.
     #[arg(long, value_parser = ["regular", "sparse", "slots_first", "sign", "precise"])]
     kind: Option<String>,
-    /// CKKS: size of the keys; small ones are slower, large ones faster where memory is; by default medium, or the largest that fit.
+    /// CKKS: size of the keys. Small keys are slower, and large ones faster if there is memory for them. Without it, medium, or the largest that fit.
     #[arg(long, value_parser = KEY_SIZES.map(|s| s.0))]
     pub(super) keys: Option<String>,
     /// CKKS: values in a ciphertext, a power of two; by default as many as fit, or 1024 with --kind sparse.

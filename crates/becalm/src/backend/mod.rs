@@ -68,7 +68,7 @@ pub trait Backend: Send + Sync {
     fn ckks(&self) -> Option<&dyn Runs<Ckks>> {
         None
     }
-    /// Leaves what is open for the next that opens this machine, where it was only asked about a set, before keys are made.
+    /// Keeps the device open after a question about a set, so that the next call does not open it again.
     fn keep_open(&self) {}
 }
 

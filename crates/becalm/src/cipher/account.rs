@@ -137,12 +137,11 @@ impl Account {
         Account { standing: self.standing.with(reason), ..self }
     }
 
-    /// The account that the owner of the key vouches for. Without a bound the owner says that the keys of the computation are the owner's
-    /// own; with one on values, that they are within it; with both, all of the account.
+    /// The account that the owner of the key vouches for, with the reasons that this does not speak of. Without a bound the owner says that
+    /// the keys of the computation are the owner's own; with one on values, that they are within it; with both, all but the keys.
     ///
     /// # Errors
-    /// `BadInput` for a bound on values outside of 2^-60 ..= 2^60 or on errors outside of 2^-200 ..= 2^60, and where reasons not to rely on
-    /// the account remain.
+    /// `BadInput` for a bound on values outside of 2^-60 ..= 2^60 or on errors outside of 2^-200 ..= 2^60.
     pub(crate) fn vouched(self, values: Option<f64>, worst: Option<f64>) -> Result<Account> {
         let (v, w) = (values.unwrap_or(self.values), worst.unwrap_or(self.worst));
         let fits = |least: i32, x| (f64::from(least).exp2()..=60f64.exp2()).contains(&x);
@@ -157,22 +156,14 @@ impl Account {
             ));
         }
         let standing = match (values, worst) {
-            (Some(_), Some(_)) => Standing::BOUNDED,
-            (Some(_), None) => self.standing.without(Standing::FOREIGN.with(Standing::VALUES)),
-            (None, _) => self.standing.without(Standing::FOREIGN),
+            (None, None) => self.standing.without(Standing::FOREIGN),
+            (Some(_), None) => self.standing.without(Standing::VALUES),
+            (None, Some(_)) => self.standing,
+            (Some(_), Some(_)) => match self.standing.has(Standing::FOREIGN) {
+                true => Standing::FOREIGN,
+                false => Standing::BOUNDED,
+            },
         };
-        if standing != Standing::BOUNDED {
-            let remedy = match standing.without(Standing::VALUES) == Standing::BOUNDED {
-                true => {
-                    "vouch for a bound on the values too, or vouch for the inputs before you compute"
-                }
-                false => {
-                    "vouch for both bounds, on the values and on their error; compute them from the inputs and the computation"
-                }
-            };
-            let got = format!("one {}", standing.reasons());
-            return Err(Error::bad_input("vouch", "an account with bounds that hold", got, remedy));
-        }
         let made = Account { values: v, worst: w, error: self.error.min(w), standing, ..self };
         // The error was that of values within the bound of their encryption: larger ones are encoded less precisely.
         let encoded = DOUBLES * v;

@@ -37,11 +37,10 @@ impl Rlwe {
     /// encryptions of zeros and taking the [`Rlwe::account`] of the result. No statement of the server may enter them.
     ///
     /// A bound that is left out stays as it is. Without any the owner says that the evaluation keys and the public key of the computation
-    /// are the owner's own, and nothing else.
+    /// are the owner's own, and nothing else. Reasons not to rely on the account that a call does not speak of remain.
     ///
     /// # Errors
-    /// `BadInput` for a bound on values outside of 2^-60 ..= 2^60 or on errors outside of 2^-200 ..= 2^60, and where the account has further
-    /// faults than those that these bounds mend.
+    /// `BadInput` for a bound on values outside of 2^-60 ..= 2^60 or on errors outside of 2^-200 ..= 2^60.
     pub fn vouched(
         mut self,
         values: impl Into<Option<f64>>,

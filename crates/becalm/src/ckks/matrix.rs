@@ -199,8 +199,8 @@ impl Matrix {
         powers.min_by_key(|baby| self.taken(*baby)).unwrap_or(1)
     }
 
-    /// A map and a number: the map, then a rotation to the left by the number, is the same as this one. Many diagonals that go around, as
-    /// those of a wide band do, begin at 0 in the new one, which takes fewer steps; the number is 0 where it would not.
+    /// A map and a number: this map is the new one followed by a rotation to the left by the number. The diagonals of a wide band go around;
+    /// in the new map they begin at 0, which takes fewer steps. The number is 0 where that saves nothing.
     pub fn gathered(self) -> (Matrix, i64) {
         let all: Vec<usize> = self.rotations().collect();
         let next = all.iter().skip(1).copied().chain(all.first().map(|k| k + self.slots));

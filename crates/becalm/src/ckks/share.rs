@@ -116,6 +116,9 @@ fn unbounded(standing: Standing, reach: f64, room: f64) -> (String, &'static str
         Standing::WRAPPED => {
             "keep values smaller, compute at a higher level, or vouch for the bounds with `vouched`"
         }
+        _ if standing.has(Standing::FOREIGN) => {
+            "let the owner of the key compute both bounds, and vouch for them with `vouched`; and for the keys, by `vouched` without bounds"
+        }
         _ => "let the owner of the key compute both bounds, and vouch for them with `vouched`",
     };
     (got, remedy)

@@ -138,7 +138,7 @@ impl Lists {
         self.local.push(byte as usize / 8);
     }
 
-    /// Makes `count` words, every `stride`-th from a byte on, which are bytes of the space of registers, addresses.
+    /// Turns offsets within the space of registers into addresses: `count` words, every `stride`-th from a byte on.
     pub fn relocate_registers(&mut self, byte: u64, stride: usize, count: usize) {
         let first = byte as usize / 8;
         self.registers.extend((0..count).map(|i| first + i * stride));

@@ -212,7 +212,7 @@ fn places(named: Option<&Path>, folders: &[PathBuf]) -> (Vec<Place>, Vec<String>
     (first.into_iter().chain(rest).collect(), instead)
 }
 
-/// The files of a folder whose names begin so, with the version that follows, of links that of the file behind.
+/// The files of a folder whose names begin with the prefix, and the version in each name; a link has the version of its file.
 fn versions(folder: &Path, prefix: &str) -> Vec<(Vec<u32>, PathBuf)> {
     let of = |path: &Path| -> Option<Vec<u32>> {
         let rest = path.file_name()?.to_str()?.strip_prefix(prefix)?;

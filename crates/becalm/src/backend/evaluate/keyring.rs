@@ -31,7 +31,7 @@ impl Keyring {
         Keyring { backend, chain: chain.clone(), far: Mutex::default(), last }
     }
 
-    /// These keys on the machine. Keys that serve no purpose share the evaluator of other keys of the same secret key.
+    /// These keys on the machine. An empty set of keys shares the evaluator of other keys of the same secret key.
     ///
     /// # Errors
     /// As [`Evaluator::new`].

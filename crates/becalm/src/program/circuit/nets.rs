@@ -30,7 +30,7 @@ pub(super) struct Net<'a> {
     pub taker: HashMap<usize, Option<(usize, Wire)>>,
     /// XORs that are no adder's, by their operands.
     pub parities: HashMap<usize, Vec<usize>>,
-    /// For each adder but the first of those that hang together another, with the exponent and the sign as seen from it.
+    /// The parent of each adder in its tree, with the exponent and the sign as seen from the parent; the first of a tree has none.
     parents: Vec<Option<Member>>,
     /// How many hang together with it.
     sizes: Vec<usize>,

@@ -89,12 +89,12 @@ pub(super) fn parse(
     limits: Limits,
     progress: Progress,
 ) -> Result<Circuit> {
-    let tokens = source::check(text, path)?;
+    let text = source::plain(text, path)?;
+    let tokens = source::check(&text, path)?;
     let top = modules::named(&tokens, top, path)?;
     let folder = Folder::new()?;
-    let text = expanded(text, &tokens, &folder, (path, limits), progress)?;
-    // Again, because a macro may have put a name together: `$` and `readmemh`.
-    let tokens = source::check(&text, path)?;
+    let text = expanded(&text, &tokens, &folder, (path, limits), progress)?;
+    let tokens = source::check_expanded(&text, path)?;
     let slang = SLANG.replace("TOP", &top.map_or(String::new(), |top| format!("--top {top}")));
     folder.write("input.sv", text.as_bytes())?;
     folder.write("script.ys", format!("tee -o read.txt {slang}{SCRIPT}").as_bytes())?;
@@ -228,8 +228,13 @@ fn expanded(
     let Some((text, _)) = whole.filter(|_| !folder.is_full(limits)) else {
         return Err(why(&binary, status, folder, path, limits));
     };
+    // Yosys says which files it read: a macro may have put `include` together.
+    if text.matches("`file_push").count() != 1 {
+        let got = "one that includes another file";
+        return Err(refused("a text that reads no other file", got, path, SELF_CONTAINED));
+    }
     let kept = |line: &&str| !line.starts_with("`file_push ") && !line.starts_with("`file_pop");
-    Ok(text.split_inclusive('\n').filter(kept).collect())
+    source::plain(&text.split_inclusive('\n').filter(kept).collect::<String>(), path)
 }
 
 /// The ports of a module: Yosys sorts them by their names.

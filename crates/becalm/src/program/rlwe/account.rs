@@ -49,7 +49,7 @@ impl CkksProgram {
         })
         .collect()
     }
-    /// The account of each result, of those of the arguments.
+    /// The account of each result, from the accounts of the arguments.
     pub(crate) fn accounts(&self, inputs: &[Account]) -> Vec<Account> {
         if self.limits.error.is_some() {
             let made = self.limits.refreshed(inputs.iter().copied());

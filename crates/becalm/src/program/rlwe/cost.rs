@@ -27,7 +27,7 @@ pub struct CkksCost {
 const WORK: (usize, f64) = (22_000, 1745.0);
 
 impl CkksProgram {
-    /// Bytes that a bootstrap of a set takes beside its keys and matrices, about and rather more: known before anything is made.
+    /// An estimate, on the high side, of the bytes that a bootstrap of a set takes beside its keys and matrices. Nothing has to be made for it.
     pub fn work_bytes(params: &CkksParams) -> usize {
         let longer = (params.log2_modulus() / WORK.1).max(1.0);
         (WORK.0 as f64 * longer) as usize * params.degree()

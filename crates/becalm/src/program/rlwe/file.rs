@@ -1,4 +1,4 @@
-//! Files of CKKS programs. Those of before have their numbers within the graph.
+//! Files of CKKS programs. In older files the constants stand within the graph.
 
 use super::{CkksOp, CkksProgram, Limits, MapSpec, RlweInfo};
 use crate::Result;

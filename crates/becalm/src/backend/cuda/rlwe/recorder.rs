@@ -36,7 +36,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// That of another lane.
+    /// The same of another lane.
     pub fn of(self, lane: usize) -> Place {
         Place { at: self.at + 16 * lane as u64 * self.stride, ..self }
     }

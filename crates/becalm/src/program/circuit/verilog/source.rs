@@ -49,6 +49,72 @@ pub(super) fn check<'a>(text: &'a str, path: &Path) -> Result<Vec<Token<'a>>> {
     Ok(tokens)
 }
 
+/// The text without comments, with one kind of line end. Whatever readers of Verilog take in different ways is refused: what one takes for
+/// a comment or a string must be code for none. Lines keep their numbers.
+///
+/// # Errors
+/// [`Error::BadInput`] with the line of the file at `path`.
+pub(super) fn plain(text: &str, path: &Path) -> Result<String> {
+    let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n").replace('\r', "\n");
+    let (mut made, mut rest, mut line) = (String::with_capacity(text.len()), &text[..], 1);
+    while !rest.is_empty() {
+        let (piece, behind) = rest.split_at(length(rest));
+        if let Some((wanted, remedy)) = ambiguous(piece, behind) {
+            return Err(at_line(wanted, line, path, piece.lines().next().unwrap_or(""), remedy));
+        }
+        match piece.starts_with("//") || piece.starts_with("/*") {
+            true => made.extend(piece.chars().map(|c| if c == '\n' { c } else { ' ' })),
+            false => made.push_str(piece),
+        }
+        line += piece.matches('\n').count();
+        rest = behind;
+    }
+    Ok(made)
+}
+
+/// The need that a piece does not meet, and the remedy, where readers differ in what it is.
+fn ambiguous(piece: &str, behind: &str) -> Option<(&'static str, &'static str)> {
+    match piece.as_bytes()[0] {
+        b'"' if !is_closed(piece) || piece == "\"\"" && behind.starts_with('"') => {
+            Some(("strings that end in their line", "close the string with one quote"))
+        }
+        b'"' | b'\\' if piece.contains('`') => {
+            Some(("strings and names without the sign of macros", "leave the sign out"))
+        }
+        b'/' if piece.starts_with("/*") && !(piece.len() > 3 && piece.ends_with("*/")) => {
+            Some(("comments that end", "close the comment with `*/`"))
+        }
+        b'`' if !piece[1..].starts_with(|c: char| c.is_ascii_alphabetic() || "_`".contains(c)) => {
+            Some(("the name of a macro or directive", "write the name right behind the sign"))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a string ends with the quote that closes it.
+fn is_closed(piece: &str) -> bool {
+    let escapes =
+        piece[1..].strip_suffix('"').map(|rest| rest.len() - rest.trim_end_matches('\\').len());
+    escapes.is_some_and(|escapes| escapes % 2 == 0)
+}
+
+/// [`check`] of the text that Yosys gets, behind macros, which may have put a name together: `$` and `readmemh`. It names no other file
+/// anywhere, whatever stands around the name: in strings too.
+///
+/// # Errors
+/// As [`check`].
+pub(super) fn check_expanded<'a>(text: &'a str, path: &Path) -> Result<Vec<Token<'a>>> {
+    // The second is another spelling of directives.
+    let names = ["`include", "`\\", "$readmem", "$fopen"];
+    if let Some((name, at)) = names.iter().find_map(|name| Some((name, text.find(name)?))) {
+        let line = 1 + text[..at].matches('\n').count();
+        let (wanted, remedy) =
+            ("a text that reads no other file", "copy the contents of that file to this place");
+        return Err(at_line(wanted, line, path, name, remedy));
+    }
+    check(text, path)
+}
+
 /// A refusal of a piece of text in a line.
 pub(super) fn at_line(wanted: &str, line: usize, path: &Path, got: &str, remedy: &str) -> Error {
     refused_with(line, wanted, quoted(got), path, remedy)
@@ -178,12 +244,13 @@ fn length(text: &str) -> usize {
     }
 }
 
-/// The length of a string with its quotes; a backslash takes the next letter along.
+/// The length of a string with its quotes, or of what stands in its line; a backslash takes the next letter along.
 fn string(text: &str) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
         match c {
             '"' if !escaped => return at + 1,
+            '\n' if !escaped => return at,
             '\\' => escaped = !escaped,
             _ => escaped = false,
         }
@@ -285,6 +352,27 @@ mod tests {
             let said = said(text);
             assert!(said.contains("in line 1 of mine.v"), "{text}: {said}");
         }
+    }
+
+    #[test]
+    fn texts_that_readers_take_in_different_ways_are_refused() {
+        for text in [
+            "`ifdef NOPE\n`\"\n`endif",
+            "`define Q() `\n",
+            "`ifdef NOPE\n\"\n`endif\n\"",
+            "x = \"\"\"a\nb\"\"\";",
+            "\"`include\"",
+            "\\a`b ",
+            "assign y = a; /* b",
+            "`\\include \"a\"",
+            "\"a\\\\\\\"\n",
+        ] {
+            let said = plain(text, Path::new("mine.v")).map_err(|e| e.to_string());
+            assert!(said.as_ref().is_err_and(|e| e.contains("of mine.v")), "{text}: {said:?}");
+        }
+        let text = "a // b\rc /* `\" */ d \"e\\\"f\\\\\" \\g\" \"h\\\ni\"\r\n`ifdef j";
+        let found = plain(text, Path::new("mine.v")).unwrap();
+        assert_eq!(found, "a     \nc          d \"e\\\"f\\\\\" \\g\" \"h\\\ni\"\n`ifdef j");
     }
 
     /// Whether a branch is taken is Yosys' affair: a check that guesses it could be led astray.

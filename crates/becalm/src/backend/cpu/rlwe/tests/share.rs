@@ -480,14 +480,12 @@ fn no_reason_hides_another() {
     for reason in ["keys from a file", "beyond the bound", "error follows from"] {
         assert!(says.contains(reason), "{reason}: {says}");
     }
-    for (values, worst) in [(None, None), (Some(40f64.exp2()), None), (None, Some(0.5))] {
-        assert_eq!(
-            kind(y.clone().vouched(values, worst)),
-            Some("bad_input"),
-            "{values:?} {worst:?}"
-        );
+    let most = Some(40f64.exp2());
+    for (values, worst) in [(None, None), (most, None), (None, Some(0.5)), (most, Some(1e6))] {
+        let vouched = y.clone().vouched(values, worst).unwrap();
+        assert_eq!(kind(context.bits_to_share(&vouched, 1)), Some("bad_input"));
     }
-    let own = y.vouched(40f64.exp2(), 1e6).unwrap();
+    let own = y.vouched(most, 1e6).unwrap().vouched(None, None).unwrap();
     assert_eq!(own.account().standing, Standing::BOUNDED);
     // A bound that is right from the beginning needs no other.
     let large = large.vouched(40f64.exp2(), None).unwrap();
@@ -514,7 +512,12 @@ fn keys_from_files_are_no_ground_to_share_on() {
     assert_eq!(x.account().standing, Standing::FOREIGN);
     let says = context.decrypt_to_share(&x, secret, -10.0, 1).err().unwrap().to_string();
     assert!(says.contains("keys from a file") && says.contains("vouch"), "{says}");
-    assert!(fine(&x.vouched(2.0, 0.25).unwrap()));
+    // Bounds say nothing of the keys.
+    for (values, worst) in [(Some(2.0), None), (None, Some(0.25)), (Some(2.0), Some(0.25))] {
+        let vouched = x.clone().vouched(values, worst).unwrap();
+        assert_eq!(vouched.account().standing, Standing::FOREIGN);
+    }
+    assert!(fine(&x.vouched(None, None).unwrap()));
     let mut file = vec![];
     context.write_keys(keys, &mut file).unwrap();
     let read = Arc::new(context.read_keys(&file[..]).unwrap());
