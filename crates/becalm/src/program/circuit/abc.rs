@@ -98,6 +98,8 @@ const AGAIN: usize = {
 };
 /// Nodes of a decision diagram for each gate of the circuit. ABC gives a flat form up that has more.
 const FLATTENED: usize = 5;
+/// Input bits whose functions are flattened whatever their gates are: a diagram has at most as many nodes as values.
+const ALWAYS: usize = 10;
 /// Bytes of that form. More take ABC longer than it has.
 const ROWS: usize = 1 << 20;
 
@@ -262,7 +264,9 @@ fn scripted(
     progress: Progress,
 ) -> Result<Vec<Rewritten>> {
     let (and, xor) = circuit.gates();
-    let nodes = (FLATTENED * (and + xor)).to_string();
+    let inputs: usize = circuit.inputs.iter().map(Port::width).sum();
+    let least = if inputs <= ALWAYS { 2 << inputs } else { 0 };
+    let nodes = least.max(FLATTENED * (and + xor)).to_string();
     let made = jobs.into_par_iter().map(|(text, script, far)| {
         let folder = Folder::new()?;
         folder.write("in.blif", text.as_bytes())?;
