@@ -156,7 +156,7 @@ const EXTENDED: &[(&str, &[&str])] = &[
     ),
     ("cipher::rlwe::CkksKeys", &["cipher::purpose"]),
     ("cipher::rlwe::Purpose", &["cipher::purpose"]),
-    ("cipher::rlwe::Rlwe", &["ckks::encrypt"]),
+    ("cipher::rlwe::Rlwe", &["cipher::vouch", "ckks::encrypt"]),
     ("cipher::rlwe::StoredKey", &["ckks::wire"]),
     ("cipher::slot_key::SlotKey", &["cipher::file::slot_keys", "tfhe::slots"]),
     ("ckks::chain::Chain", &["ckks::file", "ckks::needs"]),

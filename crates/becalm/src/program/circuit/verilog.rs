@@ -234,7 +234,9 @@ fn expanded(
         return Err(refused("a text that reads no other file", got, path, SELF_CONTAINED));
     }
     let kept = |line: &&str| !line.starts_with("`file_push ") && !line.starts_with("`file_pop");
-    source::plain(&text.split_inclusive('\n').filter(kept).collect::<String>(), path)
+    let text = source::plain(&text.split_inclusive('\n').filter(kept).collect::<String>(), path)?;
+    // A macro may have put a promise together.
+    Ok(source::without_promises(&text))
 }
 
 /// The ports of a module: Yosys sorts them by their names.
