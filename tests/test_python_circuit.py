@@ -97,7 +97,9 @@ def test_a_false_claim_of_bits_reads_the_same_alone_and_in_an_array(toy):
     assert [toy.secret.decrypt_bool(x[i]) for i in range(3)] == [True, False, True]
 
 
-def test_claims_of_a_file_have_no_power_over_a_terminal(toy):
+def test_texts_of_a_file_have_no_power_over_a_terminal(toy):
+    circuit = becalm.circuit.parse(".inputs a\n.outputs y\x1b[31m\n.names a y\x1b[31m\n1 1\n")
+    assert "\x1b" not in repr(circuit) and r"y\x1b[31m" in repr(circuit)
     file = toy.secret.encrypt([1, 2]).to_bytes()
     for field in ("format", "version", "noise", "role"):
         evil = forged(

@@ -208,19 +208,21 @@ class Circuit(_html.Shown):
         return self._values(found or [[] for _ in range(self._outputs)], shape)
 
     def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
-        # Names are those of a file: `repr` leaves them no power over a terminal.
-        names = [
-            " ".join(f"{repr(n)[1:-1]}[{w}]" for n, w in ports)
-            for ports in (self.inputs, self.outputs)
-        ]
-        both, one = self.gates
+        names, (both, one) = self._ports(), self.gates
         gates = [("AND gates", f"{both:,}"), ("XOR gates", f"{one:,}")]
         return "becalm.Circuit", [("inputs", names[0]), ("outputs", names[1]), *gates]
 
     def __repr__(self) -> str:
-        names = [" ".join(f"{n}[{w}]" for n, w in ports) for ports in (self.inputs, self.outputs)]
-        both, one = self.gates
+        names, (both, one) = self._ports(), self.gates
         return f"<becalm.Circuit {names[0]} -> {names[1]}, {both} AND, {one} XOR>"
+
+    def _ports(self) -> list[str]:
+        """Inputs and outputs in words. Their names are those of a file, and `repr` leaves them no
+        power over a terminal."""
+        return [
+            " ".join(f"{repr(name)[1:-1]}[{width}]" for name, width in ports)
+            for ports in (self.inputs, self.outputs)
+        ]
 
     @property
     def _outputs(self) -> int:
