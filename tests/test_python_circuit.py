@@ -550,6 +550,24 @@ def test_verilog_is_compiled_as_it_was_before_yosys_simplified_it(
     assert _cost(circuit, "bootstraps")[0] <= most
 
 
+def test_small_functions_are_flattened_however_few_gates_they_have(tmp_path, monkeypatch):
+    """`collapse; sop; fx; strash; dch; if -K 3; mfs2` in front made their paths half as long."""
+    monkeypatch.setenv("BECALM_ABC", _abc())
+    ports = "input [5:0] a, input [3:0] b, output [5:0] q, output [3:0] r"
+    divided = "assign q = b == 0 ? 6'd63 : a / b, r = b == 0 ? a[3:0] : a % b;"
+    (tmp_path / "m.sv").write_text(f"module m({ports}); {divided} endmodule")
+    select = becalm.circuit.select
+
+    def second(a, b, c):
+        least, most = select(a < b, a, b), select(a < b, b, a)
+        other = select(most < c, most, c)
+        return select(least < other, other, least)
+
+    division = becalm.circuit.load(tmp_path / "m.sv")
+    for circuit, most in ((division, 6), (becalm.circuit.trace(second, 4, 4, 4), 5)):
+        assert _cost(circuit, "depth")[1] <= most
+
+
 def test_a_wrong_rewriting_is_not_used(tmp_path, monkeypatch):
     circuit = becalm.circuit.trace(lambda x, y: x * y, 5, 5)
     monkeypatch.setenv("BECALM_ABC", "")

@@ -12,7 +12,8 @@ use std::path::Path;
 
 /// The layers from left to right. Modules in one row do not know each other.
 const LAYERS: &[&[&str]] = &[
-    &["error", "progress", "words"],
+    &["words"],
+    &["error", "progress"],
     &["math"],
     &["security"],
     &["params"],

@@ -99,7 +99,7 @@ const AGAIN: usize = {
 /// Nodes of a decision diagram for each gate of the circuit. ABC gives a flat form up that has more.
 const FLATTENED: usize = 5;
 /// Input bits whose functions are flattened whatever their gates are: a diagram has at most as many nodes as values.
-const ALWAYS: usize = 10;
+const ALWAYS: usize = 12;
 /// Bytes of that form. More take ABC longer than it has.
 const ROWS: usize = 1 << 20;
 

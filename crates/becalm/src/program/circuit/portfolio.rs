@@ -51,7 +51,7 @@ const ABSORBED: usize = 64;
 /// Words of 64 evaluations for one of more.
 const WORDS: usize = 256;
 /// Gates that a restructured circuit may have beside four times those of the circuit.
-const BESIDE: usize = 200;
+const BESIDE: usize = 2000;
 
 /// A circuit of the same function.
 pub(super) struct Candidate {
