@@ -111,7 +111,7 @@ impl Rlwe {
     }
 
     /// The bounds on its values and on their error. A file states those of its ciphertext, so they may be anything; sharing relies only on
-    /// an account that is [`Standing::BOUNDED`].
+    /// an account that is [`Standing::BOUNDED`](super::Standing::BOUNDED).
     pub fn account(&self) -> Account {
         self.account
     }
@@ -451,7 +451,7 @@ impl CkksKeys {
         self.id
     }
 
-    /// Bytes in memory; keys that stay in their file take none; for others their [`KeyForm`] decides.
+    /// Bytes in memory; keys that stay in their file take none; for others their [`KeyForm`](super::KeyForm) decides.
     pub fn bytes(&self) -> usize {
         self.switches.values().map(Held::bytes).sum()
     }
