@@ -294,7 +294,9 @@ impl Given {
             Given::Integer(x) => Ok(*x),
             // An integer in another spelling: `1.0` or `1e3`.
             Given::Real(x) if *x >= 0.0 && x.fract() == 0.0 && *x < 2f64.powi(53) => Ok(*x as u64),
-            Given::Real(_) => usage!("value {at} is no integer from 0 up to 2^64 - 1"),
+            Given::Real(_) => {
+                usage!("values are integers from 0 up to 2^64 - 1, and value {at} is not")
+            }
         };
         (1..).zip(all).map(one).collect()
     }

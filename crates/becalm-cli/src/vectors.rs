@@ -98,6 +98,27 @@ pub fn keygen(params: &'static CkksParams, args: &KeygenArgs) -> Result<()> {
     ]))
 }
 
+/// Slots of a vector for the values that are given.
+fn slots_of(args: &EncryptArgs, params: &CkksParams) -> Result<usize> {
+    let slots = args.slots.unwrap_or_else(|| params.slots());
+    let given = args.values.len();
+    if !slots.is_power_of_two() || slots > params.slots() {
+        let wanted = format!("a power of two of at most {} as --slots", params.slots());
+        let least = given.next_power_of_two();
+        let remedy = match least <= params.slots() {
+            true => format!("{least} are enough for {}", counted(given, "value")),
+            false => "divide the values among several ciphertexts".into(),
+        };
+        return Err(Error::bad_input("encrypt", wanted, slots.to_string(), remedy).into());
+    }
+    if given > slots {
+        let wanted = format!("at most {}, one for each slot", counted(slots, "value"));
+        let remedy = "choose more slots, or divide the values among several ciphertexts";
+        return Err(Error::bad_input("encrypt", wanted, given.to_string(), remedy).into());
+    }
+    Ok(slots)
+}
+
 /// Encrypts real numbers in the slots of one ciphertext.
 pub fn encrypt(args: &EncryptArgs) -> Result<()> {
     if args.modulus.is_some() || args.below.is_some() || args.slot.is_some() {
@@ -116,22 +137,7 @@ pub fn encrypt(args: &EncryptArgs) -> Result<()> {
         let remedy = "say --packed for integers in tables, or --vector for real numbers";
         return Err(Error::bad_input("encrypt", wanted, got, remedy).into());
     }
-    let slots = args.slots.unwrap_or_else(|| params.slots());
-    let given = args.values.len();
-    if !slots.is_power_of_two() || slots > params.slots() {
-        let wanted = format!("a power of two of at most {} as --slots", params.slots());
-        let least = given.next_power_of_two();
-        let remedy = match least <= params.slots() {
-            true => format!("{least} are enough for {}", counted(given, "value")),
-            false => "divide the values among several ciphertexts".into(),
-        };
-        return Err(Error::bad_input("encrypt", wanted, slots.to_string(), remedy).into());
-    }
-    if given > slots {
-        let wanted = format!("at most {}, one for each slot", counted(slots, "value"));
-        let remedy = "choose more slots, or divide the values among several ciphertexts";
-        return Err(Error::bad_input("encrypt", wanted, given.to_string(), remedy).into());
-    }
+    let (slots, given) = (slots_of(args, params)?, args.values.len());
     let mut values: Vec<Complex> = args.values.iter().map(|v| Complex::from(v.real())).collect();
     values.resize(slots, Complex::from(0.0));
     let level = args.level.unwrap_or(params.levels);

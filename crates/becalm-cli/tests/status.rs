@@ -218,7 +218,7 @@ const REMEDIES: &[(i32, &str, &str)] = &[
     (2, "serve served --tokens tokens --workers -1", "invalid value '-1'"),
     (2, "serve served --tokens tokens --limit 0", "invalid value '0'"),
     (4, "encrypt --secret none --values 1 --slots 4 -o y", "wanted to read none"),
-    (2, "encrypt --values=0.5 -o y --allow-insecure", "not `0.5`"),
+    (2, "encrypt --values=0.5 -o y --allow-insecure", "value 1 is not"),
     (2, "keygen --secret a --evaluation ./a", "./a is named twice"),
     (4, "keygen --secret none/a --evaluation b", "got none/a, in no such folder; make the folder"),
     (4, "keygen --params ckks_n12 --secret a --evaluation /dev/null", "got /dev/null, which is"),

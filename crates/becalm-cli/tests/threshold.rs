@@ -94,7 +94,7 @@ fn what_gives_a_share_away_is_not_done() {
     f.refuse_with(3, &line("foreign.becalm", "foreign.becalm", "--quorum 1,2 -o p"));
     f.refuse_with(3, &line("x.becalm", "x.becalm", "--quorum 2,3 -o p"));
     f.refuse_with(3, &line("x.becalm", "x.becalm", "--quorum 1,2 --bits 30 -o p"));
-    f.refuse_with(3, &line("x.becalm", "x.becalm", "--quorum 1,2 --bound 0.5 -o p"));
+    f.refuse_with(3, &line("x.becalm", "x.becalm", "--quorum 1,2 --bound 0 -o p"));
     // Keys stay, whatever is forced.
     for key in ["s1", "s2", "secret.becalm"] {
         let says = f.refuse_with(
