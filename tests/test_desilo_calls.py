@@ -222,11 +222,10 @@ def test_errors_have_the_name_of_the_call(engine, secret, rotation, relinearizat
         assert e.value.op == name and str(e.value).startswith(f"{name}: ")
 
 
-def test_a_smaller_ring_is_named_only_to_an_engine_of_a_larger():
-    for name in ("ckks_slots_first", "ckks_14_levels", "ckks_17_levels"):
-        assert 'becalm.keygen("ckks_n15")' in becalm._desilo.otherwise(name)
-    for name in ("ckks_n15", "ckks_toy_slots_first"):
-        assert becalm._desilo.otherwise(name) == "free memory"
+def test_an_engine_that_does_not_fit_names_the_list_of_sets(monkeypatch):
+    monkeypatch.setattr(becalm._native, "free_memory", lambda: 1 << 20)
+    with pytest.raises(becalm.OutOfMemory, match=r"smaller ring: becalm\.ckks\.params\(\)"):
+        ToyEngine()
 
 
 def test_matrices_multiply_by_either_key(engine, secret, rotation, close, rng):
