@@ -237,7 +237,7 @@ def ckks_programs(w):
     p.output(x + x, x - 1, x - (x + x), -x, x * 0.5, x + v, x * v, x * plain + plain, x.times_i())
     p.output(x * x, x.level_down(1), x.rotate([1, 2])[1], x.rotate(3), x.conjugate(), x.sum())
     p.output(ckks.dot([x, x], [x, x]), x.polynomial([0, 0, 1]), ckks.Matrix(np.eye(16)[::-1]) @ x)
-    # What the engine of desilo records.
+    # The engine of desilo records these.
     assert p._native.rotate_by_powers(x._native, [2]) and x._native.multiply_constant(0.5)
     p.save(w.folder / f"program-{os.getpid()}")
     p = becalm.load(w.folder / f"program-{os.getpid()}", allow_insecure=True)

@@ -38,7 +38,7 @@ MARKS = {
     "js": {""},
     "text": {""},
 }
-#: What a line of a shell or of a program begins with. Output and formulas do not.
+#: The beginning of a line of a shell or of a program.
 PROGRAM = re.compile(
     r"^(\$ |(becalm|cargo|docker|make|pip|python3?|uv) [a-z-]|(import|const|let|use) .*[;'\"]$)",
     re.M,

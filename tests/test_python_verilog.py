@@ -264,6 +264,15 @@ def test_a_promise_makes_no_value(case, tmp_path):
         becalm.circuit.load(path)
 
 
+@pytest.mark.skipif(not HAS_YOSYS, reason="Yosys is not installed: pip install pyosys")
+def test_a_promise_of_a_macro_makes_no_value(tmp_path):
+    path = tmp_path / "m.sv"
+    text = "module m(input [1:0] i, output reg y);\nalways @* `U()que case (i) 0: y = 1; endcase\n"
+    path.write_text(f"`define U() uni\n{text}endmodule\n")
+    with pytest.raises(becalm.BadInput, match="without memory"):
+        becalm.circuit.load(path)
+
+
 HEAD = "module m(input [1:0] a, output [7:0] y); logic [7:0] t[4];"
 TAIL = " assign y = t[a]; endmodule\n"
 #: Ways to name a file, of which each reader of Verilog sees another part.

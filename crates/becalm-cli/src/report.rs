@@ -44,7 +44,7 @@ pub fn print(text: &str) -> Result<()> {
     printed(writeln!(std::io::stdout(), "{}", lines(text)))
 }
 
-/// Lines, of which each is [`shown`].
+/// A text whose lines are [`shown`], one by one.
 fn lines(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(|line| shown(line.into())).collect();
     lines.join("\n")

@@ -129,7 +129,7 @@ macro_rules! constructors {
         impl Error {
             $($(#[$doc])*
             pub fn $name(op: impl Into<Cow<'static, str>>, wanted: impl Into<String>, got: impl Into<String>, remedy: impl Into<String>) -> Self {
-                // Names in files are of others.
+                // They may quote names from a file of somebody else.
                 let [wanted, got, remedy] = [wanted.into(), got.into(), remedy.into()].map(stated);
                 let op = op.into();
                 Error::$variant(Box::new(Detail { op, wanted, got, remedy, missing: None, cpu_can: false, over_limit: false, names_file: false }))

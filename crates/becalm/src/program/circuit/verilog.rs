@@ -148,7 +148,7 @@ fn small(blif: &str) -> Option<Circuit> {
     (circuit.nodes.len() < LARGE).then_some(circuit)
 }
 
-/// The netlist before Yosys's ABC, if Yosys came so far within the limits. What it computes is compared before it is used.
+/// The netlist before Yosys's ABC, if Yosys came so far within the limits. Its function is compared with the other's before it is used.
 fn twin(folder: &Folder, status: Option<ExitStatus>, limits: Limits) -> Option<String> {
     let (path, done) = (folder.path("twin.blif"), status.is_some_and(|status| status.success()));
     let text = limits.read_text(&path).ok().filter(|_| done && !folder.is_full(limits));
