@@ -25,7 +25,8 @@ def ran(program, slots, *vectors):
     """The results of a program on encryptions of these, with keys that it needs alone."""
     secret, server = becalm.keygen(SET, slots=slots, needs=program.needs, **KEYS)
     levels, _ = program.levels
-    inputs = [secret.encrypt(v, level=at) for v, at in zip(vectors, levels, strict=True)]
+    given = zip(vectors, levels, strict=True)
+    inputs = [secret.encrypt(v, level=at, bound=max(1, *map(abs, v))) for v, at in given]
     began = time.perf_counter()
     made = server.run(program, *inputs)
     took = time.perf_counter() - began

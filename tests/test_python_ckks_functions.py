@@ -53,7 +53,7 @@ def far(secret, y, wanted):
 def test_a_function_of_a_ciphertext_has_the_levels_and_bits_that_it_says(keys, f, truth):
     secret, _ = keys
     a = values(*f.domain)
-    x = secret.encrypt(a)
+    x = secret.encrypt(a, bound=max(map(abs, f.domain)))
     y = f(x)
     assert x.level - y.level == f.levels <= 10
     assert y.real and far(secret, y, truth(a)) < f.error + 3e-4

@@ -138,7 +138,7 @@ def test_needs_are_exactly_the_keys(recorded):
     short.output(z * z)
     assert (short.needs.slots, (short.needs | p.needs).slots, p.needs.slots) == (4, N, N)
     secret, small = becalm.keygen(SET, needs=short.needs, **TOY)
-    squares = secret.decrypt(small.run(short, secret.encrypt([1, 2, 3, 4], level=1)))
+    squares = secret.decrypt(small.run(short, secret.encrypt([1, 2, 3, 4], level=1, bound=4)))
     assert len(squares) == 4 and squares.round(3).tolist() == [1.0, 4.0, 9.0, 16.0]
     assert secret.server(needs=p.needs, slots=N, progress=False).slots == N
     with pytest.raises(becalm.BadInput, match="got 32 slots; make keys for the slots"):

@@ -161,12 +161,16 @@ def test_integers_of_any_size_are_numbers(keys):
         for y in (x * factor, factor * x, x * [factor]):
             assert abs(secret.decrypt(y)[0] / (0.5 * float(factor)) - 1) < 1e-6
     assert abs(secret.decrypt(x - 2**70)[0] / -(2.0**70) - 1) < 1e-6
-    assert abs(secret.decrypt(secret.encrypt([2**70, 1j]))[0] / 2.0**70 - 1) < 1e-6
+    with pytest.warns(becalm.PrecisionWarning, match="exceeds 1"):
+        y = secret.encrypt([2**70, 1j])
+    assert abs(secret.decrypt(y)[0] / 2.0**70 - 1) < 1e-6
     huge = 10**400
     calls = [lambda: x * huge, lambda: x + huge, lambda: x - huge, lambda: x / huge]
     for call in [*calls, lambda: huge - x, lambda: secret.encrypt([huge, 1.5])]:
         with pytest.raises(becalm.BadInput, match=r"numbers below 2\^1024, got a larger integer"):
             call()
+    with pytest.raises(becalm.BadInput, match="whose inverse is a double"):
+        x / [1.0, 5e-324]
     for value in (2**1000, [2**1000]):
         with pytest.raises(becalm.BadInput, match="values below"):
             x * value
@@ -386,8 +390,9 @@ def test_what_a_level_holds_is_known(keys):
     x = secret.encrypt([0.5], level=1)
     for level, bits in ((0, 6), (1, 49), (2, 92), (10, 92)):  # as docs/ckks.md has them
         assert abs(np.log2(secret.encrypt([0.5], level=level).largest) - bits) < 0.1, level
-    assert secret.encrypt([50.0], level=1).largest == x.largest
-    y = secret.encrypt([50.0], level=1) * 1
+    assert secret.encrypt([50.0], level=1, bound=50).largest == x.largest
+    with pytest.warns(becalm.PrecisionWarning, match="exceeds 1, so .* `bound`"):
+        y = secret.encrypt([50.0], level=1) * 1
     assert y.largest > 50 and abs(secret.decrypt(y)[0] - 50) < 1e-3
     # An error that grows with the values says nothing against them; a number without room does.
     z = secret.encrypt([0.5])
@@ -412,9 +417,11 @@ def test_sharing_says_which_reason_applies():
     """Only one, and `within` is one of them."""
     secret, server = becalm.keygen("ckks_toy_12", slots=8, bootstrap=None, **TOY)
     x = secret.encrypt([0.5])
+    with pytest.warns(becalm.PrecisionWarning):
+        beyond = secret.encrypt([3.0])
     for y, told in (
         (x.within(0.75), "that `within` stated"),
-        (secret.encrypt([3.0]), "beyond the bound that they were encrypted with"),
+        (beyond, "beyond the bound that they were encrypted with"),
         (server.from_bytes(x.to_bytes()), "one that a file states"),
         (server.polynomial(x, [0, 1, 1]), "a polynomial"),
     ):

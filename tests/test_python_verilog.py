@@ -219,7 +219,6 @@ def _agree(circuit, function, rng):
 
 
 @pytest.mark.skipif(not HAS_YOSYS, reason="no yosys and no pyosys")
-@pytest.mark.skipif(not HAS_YOSYS, reason="no yosys and no pyosys")
 @pytest.mark.parametrize("signed", [False, True])
 def test_a_division_by_a_variable_of_0_has_a_value(signed, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ['PATH']}")
@@ -232,6 +231,7 @@ def test_a_division_by_a_variable_of_0_has_a_value(signed, tmp_path, monkeypatch
         assert circuit(a, 0) == (1 if negative else 15, a)
 
 
+@pytest.mark.skipif(not HAS_YOSYS, reason="no yosys and no pyosys")
 @pytest.mark.parametrize("name", VERILOG)
 def test_unusual_verilog_is_compiled_right(name, tmp_path, monkeypatch, rng):
     monkeypatch.setenv("PATH", f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ['PATH']}")
@@ -239,6 +239,15 @@ def test_unusual_verilog_is_compiled_right(name, tmp_path, monkeypatch, rng):
     file = tmp_path / "unusual.sv"
     file.write_text(text)
     _agree(becalm.circuit.load(file), function, rng)
+
+
+@pytest.mark.skipif(not HAS_YOSYS, reason="no yosys and no pyosys")
+def test_a_net_that_pulls_is_refused(tmp_path):
+    path = tmp_path / "m.sv"
+    path.write_text("module m(input a, output y); tri1 t; assign t = a, y = t; endmodule\n")
+    with pytest.raises(becalm.BadInput, match="cannot turn into gates") as e:
+        becalm.circuit.load(path)
+    assert "tri1" in e.value.remedy
 
 
 @pytest.mark.parametrize("name", BLIF)

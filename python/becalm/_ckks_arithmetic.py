@@ -107,7 +107,7 @@ class Matrix(_html.Shown):
         Examples
         --------
         >>> turn = ckks.Matrix.from_diagonals({1: 1}, slots=4)
-        >>> secret.decrypt(turn @ secret.encrypt([1, 2, 3, 4])).round(2).tolist()
+        >>> secret.decrypt(turn @ secret.encrypt([1, 2, 3, 4], bound=4)).round(2).tolist()
         [2.0, 3.0, 4.0, 1.0]
         """
         if not isinstance(diagonals, Mapping):
@@ -364,7 +364,7 @@ def dot(xs: V | Iterable[V], ys: V | Iterable[V]) -> V:
 
     Examples
     --------
-    >>> x, y = secret.encrypt([1, 2, 3, 4]), secret.encrypt([1, 0, 1, 0])
+    >>> x, y = secret.encrypt([1, 2, 3, 4], bound=4), secret.encrypt([1, 0, 1, 0])
     >>> secret.decrypt(ckks.dot([x, x], [y, x])).round(2).tolist()
     [2.0, 4.0, 12.0, 16.0]
     """

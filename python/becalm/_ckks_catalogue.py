@@ -90,7 +90,7 @@ def sigmoid(*, domain: Domain = (-8, 8), bits: float = 12) -> Function:
 
     Examples
     --------
-    >>> x = secret.encrypt([0, 1, -2, 4])
+    >>> x = secret.encrypt([0, 1, -2, 4], bound=4)
     >>> secret.decrypt(ckks.sigmoid()(x)).round(2).tolist()
     [0.5, 0.73, 0.12, 0.98]
     """
@@ -114,7 +114,7 @@ def tanh(*, domain: Domain = (-4, 4), bits: float = 12) -> Function:
 
     Examples
     --------
-    >>> x = secret.encrypt([0.5, 1, -2, 4])
+    >>> x = secret.encrypt([0.5, 1, -2, 4], bound=4)
     >>> secret.decrypt(ckks.tanh()(x)).round(2).tolist()
     [0.46, 0.76, -0.96, 1.0]
     """
@@ -162,7 +162,7 @@ def inverse(*, domain: Domain, bits: float = 16) -> Function:
 
     Examples
     --------
-    >>> x = secret.encrypt([0.5, 1, 1.5, 2])
+    >>> x = secret.encrypt([0.5, 1, 1.5, 2], bound=2)
     >>> secret.decrypt(ckks.inverse(domain=(0.5, 2))(x)).round(2).tolist()
     [2.0, 1.0, 0.67, 0.5]
     """
@@ -502,7 +502,8 @@ def matrix_vector(size: int) -> Function:
     Examples
     --------
     >>> f = ckks.matrix_vector(2)
-    >>> a, x = secret.encrypt(ckks.packed([[0, 1], [2, 3]], 2)), secret.encrypt([1, 2])
+    >>> a = secret.encrypt(ckks.packed([[0, 1], [2, 3]], 2), bound=3)
+    >>> x = secret.encrypt([1, 2], bound=2)
     >>> secret.decrypt(f(a, x))[:2].round(2).tolist()
     [2.0, 8.0]
     """

@@ -50,7 +50,7 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
 
     Examples
     --------
-    >>> x = secret.encrypt([1, 2, 3, 4])
+    >>> x = secret.encrypt([1, 2, 3, 4], bound=4)
     >>> secret.decrypt(2 * x + 1).round(2).tolist()
     [3.0, 5.0, 7.0, 9.0]
     """
@@ -258,7 +258,7 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
 
         Examples
         --------
-        >>> secret.encrypt([1, 2, 3, 4]).save("x.becalm")
+        >>> secret.encrypt([1, 2, 3, 4], bound=4).save("x.becalm")
         >>> secret.decrypt(becalm.load("x.becalm", allow_insecure=True)).round(2).tolist()
         [1.0, 2.0, 3.0, 4.0]
         """
@@ -274,7 +274,7 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
 
         Examples
         --------
-        >>> secret.encrypt([1, 2, 3, 4]).decrypt(secret).round(2).tolist()
+        >>> secret.encrypt([1, 2, 3, 4], bound=4).decrypt(secret).round(2).tolist()
         [1.0, 2.0, 3.0, 4.0]
         """
         found: npt.NDArray[Any] = _values.decrypted(self, secret)
@@ -290,7 +290,7 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
 
         Examples
         --------
-        >>> sent = secret.encrypt([1, 2, 3, 4]).to_bytes()
+        >>> sent = secret.encrypt([1, 2, 3, 4], bound=4).to_bytes()
         >>> secret.decrypt(becalm.from_bytes(sent, allow_insecure=True)).round(2).tolist()
         [1.0, 2.0, 3.0, 4.0]
         """

@@ -77,7 +77,7 @@ class Computes(Generic[V, N]):
 
         Examples
         --------
-        >>> x = secret.encrypt([1, 2, 3, 4])
+        >>> x = secret.encrypt([1, 2, 3, 4], bound=4)
         >>> secret.decrypt(server.multiply(x, x)).round(2).tolist()
         [1.0, 4.0, 9.0, 16.0]
         """
@@ -101,7 +101,7 @@ class Computes(Generic[V, N]):
 
         Examples
         --------
-        >>> secret.decrypt(server.power(secret.encrypt([1, 2, 3, 4]), 3)).round(2).tolist()
+        >>> secret.decrypt(server.power(secret.encrypt([1, 2, 3, 4], bound=4), 3)).round(2).tolist()
         [1.0, 8.0, 27.0, 64.0]
         """
         native = self._operand("power", x)._native
@@ -127,7 +127,7 @@ class Computes(Generic[V, N]):
 
         Examples
         --------
-        >>> x, y = secret.encrypt([1, 2, 3, 4]), secret.encrypt([1, 0, 1, 0])
+        >>> x, y = secret.encrypt([1, 2, 3, 4], bound=4), secret.encrypt([1, 0, 1, 0])
         >>> secret.decrypt(server.dot([x, x], [y, x])).round(2).tolist()
         [2.0, 4.0, 12.0, 16.0]
         """
@@ -159,7 +159,7 @@ class Computes(Generic[V, N]):
 
         Examples
         --------
-        >>> y = server.rotate(secret.encrypt([1, 2, 3, 4]), 1)
+        >>> y = server.rotate(secret.encrypt([1, 2, 3, 4], bound=4), 1)
         >>> secret.decrypt(y).round(2).tolist()
         [2.0, 3.0, 4.0, 1.0]
         """
@@ -197,7 +197,7 @@ class Computes(Generic[V, N]):
 
         Examples
         --------
-        >>> secret.decrypt(server.sum(secret.encrypt([1, 2, 3, 4]))).round(2).tolist()
+        >>> secret.decrypt(server.sum(secret.encrypt([1, 2, 3, 4], bound=4))).round(2).tolist()
         [10.0, 10.0, 10.0, 10.0]
         """
         native = self._operand("sum", x)._native
@@ -229,7 +229,7 @@ class Computes(Generic[V, N]):
 
         Examples
         --------
-        >>> secret.decrypt(server.mean(secret.encrypt([1, 2, 3, 4]))).round(2).tolist()
+        >>> secret.decrypt(server.mean(secret.encrypt([1, 2, 3, 4], bound=4))).round(2).tolist()
         [2.5, 2.5, 2.5, 2.5]
         """
         native = self._operand("mean", x)._native
@@ -265,7 +265,8 @@ class Computes(Generic[V, N]):
 
         Examples
         --------
-        >>> secret.decrypt(server.replicate(secret.encrypt([1, 2, 3, 4]), 3)).round(2).tolist()
+        >>> x = secret.encrypt([1, 2, 3, 4], bound=4)
+        >>> secret.decrypt(server.replicate(x, 3)).round(2).tolist()
         [4.0, 4.0, 4.0, 4.0]
         """
         op, native = "replicate", self._operand("replicate", x)._native
@@ -298,7 +299,7 @@ class Computes(Generic[V, N]):
         Examples
         --------
         >>> M = ckks.Matrix([[0, 1], [1, 0]], slots=4)
-        >>> secret.decrypt(server.matmul(M, secret.encrypt([1, 2])))[:2].round(2).tolist()
+        >>> secret.decrypt(server.matmul(M, secret.encrypt([1, 2], bound=2)))[:2].round(2).tolist()
         [2.0, 1.0]
         """
         op = "matrix product"
@@ -355,7 +356,8 @@ class Computes(Generic[V, N]):
 
         Examples
         --------
-        >>> secret.decrypt(server.conjugate(secret.encrypt([1 + 2j])))[:1].round(2).tolist()
+        >>> x = secret.encrypt([1 + 2j], bound=3)
+        >>> secret.decrypt(server.conjugate(x))[:1].round(2).tolist()
         [(1-2j)]
         """
         native = self._operand("conjugate", x)._native

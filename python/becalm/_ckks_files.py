@@ -57,7 +57,7 @@ def load_secret_key(
     --------
     >>> secret.save("secret.becalm")
     >>> again = ckks.load_secret_key("secret.becalm", slots=4, allow_insecure=True)
-    >>> again.decrypt(secret.encrypt([1, 2, 3, 4])).round(2).tolist()
+    >>> again.decrypt(secret.encrypt([1, 2, 3, 4], bound=4)).round(2).tolist()
     [1.0, 2.0, 3.0, 4.0]
     """
     file, machine, wide = _key_file(path, "secret", name, slots, allow_insecure, threads)
@@ -108,7 +108,7 @@ def load_public_key(
     --------
     >>> secret.public_key().save("public.becalm")
     >>> public = ckks.load_public_key("public.becalm", slots=4, allow_insecure=True)
-    >>> secret.decrypt(public.encrypt([1, 2, 3, 4])).round(2).tolist()
+    >>> secret.decrypt(public.encrypt([1, 2, 3, 4], bound=4)).round(2).tolist()
     [1.0, 2.0, 3.0, 4.0]
     """
     file, machine, wide = _key_file(path, "public", name, slots, allow_insecure, threads)

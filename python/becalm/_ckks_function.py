@@ -294,7 +294,7 @@ def concatenate(xs: Iterable[V], sizes: int | Sequence[int]) -> V:
 
     Examples
     --------
-    >>> x, y = secret.encrypt([1, 2]), secret.encrypt([3, 4])
+    >>> x, y = secret.encrypt([1, 2], bound=2), secret.encrypt([3, 4], bound=4)
     >>> secret.decrypt(ckks.concatenate([x, y], 2)).round(2).tolist()
     [1.0, 2.0, 3.0, 4.0]
     """

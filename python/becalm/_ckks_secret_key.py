@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
 import numpy.typing as npt
 
 from becalm import _html, _native, _values
-from becalm._called import called
+from becalm._called import called, warn
 from becalm._ckks_ciphertext import Ciphertext, owned, require
 from becalm._ckks_keygen import asked, keys_of
 from becalm._ckks_packed import PackedArray, decrypted, encrypted, of_file
@@ -18,7 +18,7 @@ from becalm._ckks_threshold import KeyShare
 from becalm._ckks_vector import array, at_least_one_value, at_level, vector
 from becalm._files import of_kind
 from becalm._progress import Progress
-from becalm.errors import Unsupported
+from becalm.errors import PrecisionWarning, Unsupported
 
 if TYPE_CHECKING:
     from becalm._ckks_cost import Needs
@@ -55,9 +55,10 @@ class Key(_html.Shown):
         vector of one value.
 
         A lower level makes a smaller ciphertext, on which everything is faster. `bound` is an upper
-        bound on the absolute values. It is public. All claims of error depend on it, and hold for
-        values of at most 1 unless it is given. A ciphertext's `largest` tells the room of its
-        level: larger values raise an error here, but cannot be seen later.
+        bound on the absolute values. It is public. All claims of error depend on it. Without it
+        they hold for values of at most 1, and a larger one warns with `PrecisionWarning`. A
+        ciphertext's `largest` tells the room of its level: larger values raise an error here, but
+        cannot be seen later.
 
         Parameters
         ----------
@@ -81,13 +82,17 @@ class Key(_html.Shown):
 
         Examples
         --------
-        >>> secret.decrypt(secret.encrypt([1, 2, 3, 4], level=2)).round(2).tolist()
+        >>> secret.decrypt(secret.encrypt([1, 2, 3, 4], level=2, bound=4)).round(2).tolist()
         [1.0, 2.0, 3.0, 4.0]
         """
         data, real = vector("encrypt", at_least_one_value(values), self._slots, single=False)
         at = self._levels if level is None else at_level("encrypt", level, self._levels)
         most = None if bound is None else _values.real("encrypt", "bound", bound)
-        return Ciphertext(self._native.encrypt(data, at, real, most), self._server)
+        native = self._native.encrypt(data, at, real, most)
+        if native.exceeds:
+            text = "a value exceeds 1, so no claim of errors holds: pass the largest as `bound`"
+            warn(text, PrecisionWarning)
+        return Ciphertext(native, self._server)
 
     @called("encrypt_packed")
     def encrypt_packed(self, values: npt.ArrayLike, *, bits: int) -> PackedArray:
@@ -130,7 +135,7 @@ class SecretKey(Key):
 
     Examples
     --------
-    >>> secret.decrypt(secret.encrypt([1, 2, 3, 4])).round(2).tolist()
+    >>> secret.decrypt(secret.encrypt([1, 2, 3, 4], bound=4)).round(2).tolist()
     [1.0, 2.0, 3.0, 4.0]
     """
 
@@ -184,7 +189,7 @@ class SecretKey(Key):
 
         Examples
         --------
-        >>> secret.decrypt(secret.encrypt([1, 2, 3, 4])).round(2).tolist()
+        >>> secret.decrypt(secret.encrypt([1, 2, 3, 4], bound=4)).round(2).tolist()
         [1.0, 2.0, 3.0, 4.0]
         """
         if isinstance(x, (list, tuple)):
@@ -328,7 +333,7 @@ class SecretKey(Key):
         >>> import becalm
         >>> secret, first = becalm.keygen("ckks_toy_12", slots=4, bootstrap=None, progress=False,
         ...                               allow_insecure=True)
-        >>> x = secret.encrypt([1, 2, 3, 4])
+        >>> x = secret.encrypt([1, 2, 3, 4], bound=4)
         >>> second = secret.server(bootstrap=None, rotations=[1], progress=False)
         >>> secret.decrypt(second.attach(x).rotate(1)).round(3).tolist()
         [2.0, 3.0, 4.0, 1.0]
@@ -405,7 +410,7 @@ class SecretKey(Key):
 
         Examples
         --------
-        >>> x = secret.public_key().encrypt([1, 2, 3, 4])
+        >>> x = secret.public_key().encrypt([1, 2, 3, 4], bound=4)
         >>> secret.decrypt(x).round(2).tolist()
         [1.0, 2.0, 3.0, 4.0]
         """
@@ -454,7 +459,7 @@ class SecretKey(Key):
 
         Examples
         --------
-        >>> secret.encrypt([1, 2, 3, 4]).save("x.becalm")
+        >>> secret.encrypt([1, 2, 3, 4], bound=4).save("x.becalm")
         >>> secret.decrypt(secret.load("x.becalm")).round(2).tolist()
         [1.0, 2.0, 3.0, 4.0]
         """
@@ -499,7 +504,7 @@ class PublicKey(Key):
     Examples
     --------
     >>> public = secret.public_key()
-    >>> secret.decrypt(public.encrypt([1, 2, 3, 4])).round(2).tolist()
+    >>> secret.decrypt(public.encrypt([1, 2, 3, 4], bound=4)).round(2).tolist()
     [1.0, 2.0, 3.0, 4.0]
     """
 

@@ -354,7 +354,8 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
 
         Examples
         --------
-        >>> x = becalm.from_bytes(secret.encrypt([1, 2, 3, 4]).to_bytes(), allow_insecure=True)
+        >>> sent = secret.encrypt([1, 2, 3, 4], bound=4).to_bytes()
+        >>> x = becalm.from_bytes(sent, allow_insecure=True)
         >>> secret.decrypt(server.attach(x).rotate(1)).round(2).tolist()
         [2.0, 3.0, 4.0, 1.0]
         """
@@ -392,7 +393,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
 
         Examples
         --------
-        >>> secret.encrypt([1, 2, 3, 4]).save("x.becalm")
+        >>> secret.encrypt([1, 2, 3, 4], bound=4).save("x.becalm")
         >>> secret.decrypt(server.load("x.becalm")).round(2).tolist()
         [1.0, 2.0, 3.0, 4.0]
         """
@@ -428,7 +429,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
 
         Examples
         --------
-        >>> sent = secret.encrypt([1, 2, 3, 4]).to_bytes()
+        >>> sent = secret.encrypt([1, 2, 3, 4], bound=4).to_bytes()
         >>> secret.decrypt(server.from_bytes(sent)).round(2).tolist()
         [1.0, 2.0, 3.0, 4.0]
         """
@@ -550,7 +551,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         >>> p.output(x * x)
         >>> secret, server = becalm.keygen("ckks_toy_12", slots=2, needs=p.needs, progress=False,
         ...                                allow_insecure=True)
-        >>> lanes = [secret.encrypt([a, 1.0], level=1) for a in (0.5, 2.0)]
+        >>> lanes = [secret.encrypt([a, 1.0], level=1, bound=2) for a in (0.5, 2.0)]
         >>> [secret.decrypt(y).round(3).tolist() for y in server.run(p, lanes)]
         [[0.25, 1.0], [4.0, 1.0]]
         """

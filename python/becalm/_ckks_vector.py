@@ -171,7 +171,7 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
 
     Examples
     --------
-    >>> x = secret.encrypt([1, 2, 3, 4])
+    >>> x = secret.encrypt([1, 2, 3, 4], bound=4)
     >>> secret.decrypt(x * x + 1).round(2).tolist()
     [2.0, 5.0, 10.0, 17.0]
     """
@@ -262,8 +262,13 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
         divisor = numbers("divide", other)
         if not divisor.all():
             raise BadInput("divide", "numbers other than 0", "0", "divide by something else")
+        with np.errstate(over="ignore"):
+            inverse = 1 / divisor
+        if not np.isfinite(inverse).all():
+            remedy = "divide by larger numbers"
+            raise BadInput("divide", "numbers whose inverse is a double", "a smaller one", remedy)
         with called("divide"):
-            return self * (1 / divisor)
+            return self * inverse
 
     def __pow__(self, exponent: Any) -> Self:
         """A power of 1 or above by squares and products: takes ⌈log2⌉ of it in levels."""
@@ -347,7 +352,7 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
 
         Examples
         --------
-        >>> bool(abs(secret.decrypt(secret.encrypt([1, 2]).times_i())[0] - 1j) < 0.01)
+        >>> bool(abs(secret.decrypt(secret.encrypt([1, 2], bound=2).times_i())[0] - 1j) < 0.01)
         True
         """
         return self._with(self._native.multiply_i())
@@ -362,7 +367,7 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
 
         Examples
         --------
-        >>> secret.encrypt([1, 2]).level_down(1).level
+        >>> secret.encrypt([1, 2], bound=2).level_down(1).level
         1
         """
         at = at_level("level_down", level, self.level)
@@ -386,7 +391,7 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
 
         Examples
         --------
-        >>> secret.decrypt(secret.encrypt([1, 2, 3, 4]).rotate(1)).round(2).tolist()
+        >>> secret.decrypt(secret.encrypt([1, 2, 3, 4], bound=4).rotate(1)).round(2).tolist()
         [2.0, 3.0, 4.0, 1.0]
         """
         return self._computing("rotate").rotate(self, by)
@@ -407,7 +412,7 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
 
         Examples
         --------
-        >>> secret.decrypt(secret.encrypt([1, 2, 3, 4]).sum()).round(2).tolist()
+        >>> secret.decrypt(secret.encrypt([1, 2, 3, 4], bound=4).sum()).round(2).tolist()
         [10.0, 10.0, 10.0, 10.0]
         """
         return self._computing("sum").sum(self, size, stride=stride)
@@ -427,7 +432,7 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
 
         Examples
         --------
-        >>> secret.decrypt(secret.encrypt([1, 2, 3, 4]).mean()).round(2).tolist()
+        >>> secret.decrypt(secret.encrypt([1, 2, 3, 4], bound=4).mean()).round(2).tolist()
         [2.5, 2.5, 2.5, 2.5]
         """
         return self._computing("mean").mean(self, size, stride=stride)
@@ -448,7 +453,7 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
 
         Examples
         --------
-        >>> secret.decrypt(secret.encrypt([1, 2, 3, 4]).replicate(3)).round(2).tolist()
+        >>> secret.decrypt(secret.encrypt([1, 2, 3, 4], bound=4).replicate(3)).round(2).tolist()
         [4.0, 4.0, 4.0, 4.0]
         """
         return self._computing("replicate").replicate(self, index, size)
@@ -478,7 +483,7 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
 
         Examples
         --------
-        >>> secret.decrypt(secret.encrypt([1 + 2j]).conjugate())[:1].round(2).tolist()
+        >>> secret.decrypt(secret.encrypt([1 + 2j], bound=3).conjugate())[:1].round(2).tolist()
         [(1-2j)]
         """
         return self._computing("conjugate").conjugate(self)

@@ -154,7 +154,7 @@ class Keys(_pair.Pair[SecretKey, Server]):
     --------
     >>> options = {"slots": 4, "bootstrap": None, "allow_insecure": True, "progress": False}
     >>> keys = becalm.keygen("ckks_toy_12", **options)
-    >>> keys.secret.decrypt(keys.secret.encrypt([1, 2, 3, 4])).round(2).tolist()
+    >>> keys.secret.decrypt(keys.secret.encrypt([1, 2, 3, 4], bound=4)).round(2).tolist()
     [1.0, 2.0, 3.0, 4.0]
     """
 
@@ -288,7 +288,7 @@ def keygen(
     --------
     >>> options = {"slots": 4, "allow_insecure": True, "progress": False}
     >>> secret, server = ckks.keygen("ckks_toy_12", rotations=[1], **options)
-    >>> secret.decrypt(secret.encrypt([1, 2, 3, 4]).rotate(1)).round(2).tolist()
+    >>> secret.decrypt(secret.encrypt([1, 2, 3, 4], bound=4).rotate(1)).round(2).tolist()
     [2.0, 3.0, 4.0, 1.0]
     """
     plan = asked(

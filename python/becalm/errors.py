@@ -66,7 +66,7 @@ class MissingLevels(NamedTuple):
     >>> options = {"bootstrap": None, "allow_insecure": True, "progress": False}
     >>> secret, server = becalm.keygen("ckks_toy_12", slots=4, **options)
     >>> try:
-    ...     secret.encrypt([1, 2], level=2) ** 8
+    ...     secret.encrypt([1, 2], level=2, bound=2) ** 8
     ... except becalm.BadInput as e:
     ...     print(e.missing.needed, e.missing.left)
     3 2
@@ -98,7 +98,7 @@ class MissingKey(NamedTuple):
     >>> options = {"bootstrap": None, "allow_insecure": True, "progress": False}
     >>> secret, server = becalm.keygen("ckks_toy_12", slots=4, conjugate=False, **options)
     >>> try:
-    ...     secret.encrypt([1, 2]).rotate(1)
+    ...     secret.encrypt([1, 2], bound=2).rotate(1)
     ... except becalm.WrongKey as e:
     ...     print(e.missing.purpose, e.missing.by)
     rotation 1
@@ -132,9 +132,10 @@ class TooNoisy(Error, ArithmeticError):
 
 
 class PrecisionWarning(UserWarning):
-    """A result of CKKS with few bits or none by its claim of error.
+    """A result of CKKS with few bits or none by its claim of error, or encrypted values above 1.
 
-    A claim is an upper bound for every message, so that the result may still be right.
+    A claim is an upper bound for every message, so that the result may still be right. It holds for
+    values up to the `bound` of their encryption, which is 1 unless it is passed.
     """
 
 

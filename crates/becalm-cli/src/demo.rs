@@ -67,8 +67,8 @@ fn client(given: Option<&Path>) -> Result<Vec<u8>> {
         return built.ok_or_else(|| {
             let wanted = "the client for wasm32, which encrypts in the page";
             let got = "a becalm that was built without it";
-            let remedy =
-                "run `make client`, build this command again, or name the file by `--client`";
+            let remedy = "take the command of the Python package, which has one, or name a file by `--client`; \
+                          in the sources `make client` makes it, and the next build embeds it";
             Error::unsupported("demo", wanted, got, remedy).into()
         });
     };

@@ -69,6 +69,7 @@ pub struct KeygenArgs {
 }
 
 #[derive(clap::Args)]
+#[command(group(clap::ArgGroup::new("given").args(["values", "values_from"]).required(true)))]
 pub struct EncryptArgs {
     /// The secret key.
     #[arg(long, default_value = "secret.becalm")]
@@ -78,10 +79,10 @@ pub struct EncryptArgs {
     pub(crate) public: Option<PathBuf>,
     /// Values to encrypt: integers from 0 up, or, under a key of CKKS, real numbers. Other users of the machine see them in its list of
     /// processes: `--values-from` hides them.
-    #[arg(long, value_delimiter = ',', required_unless_present = "values_from", value_parser = Given::parse, allow_hyphen_values = true)]
+    #[arg(long, value_delimiter = ',', value_parser = Given::parse, allow_hyphen_values = true)]
     pub(crate) values: Vec<Given>,
     /// A text file of the values, with commas, blanks or line ends between them; `-` is standard input.
-    #[arg(long, value_name = "FILE", conflicts_with = "values")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) values_from: Option<PathBuf>,
     /// As packed integers in one ciphertext of CKKS, under a key of a set with tables.
     #[arg(long, conflicts_with_all = ["modulus", "below", "slot"])]

@@ -116,5 +116,6 @@ fn values_come_from_a_file_or_from_standard_input() {
         assert!(says.contains(told) && !says.contains("4z242"), "{says}");
     }
     f.refuse_with(2, "encrypt --values-from values.txt --values 1 -o z --allow-insecure");
-    f.refuse_with(2, "encrypt -o z --allow-insecure");
+    let says = f.refuse_with(2, "encrypt -o z --allow-insecure");
+    assert!(says.contains("--values <VALUES>|--values-from <FILE>"), "{says}");
 }

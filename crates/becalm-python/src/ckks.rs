@@ -167,6 +167,12 @@ impl CkksCiphertext {
         account.is_doubtful().then(|| account.left())
     }
 
+    /// Whether a value exceeded the bound of its encryption, so that no claim holds.
+    #[getter]
+    fn exceeds(&self) -> bool {
+        on_kept!(self, account).standing.has(Standing::EXCEEDED)
+    }
+
     /// The instruction that lost most precision so far: the bits, its name, and its number in the program that ran.
     #[getter]
     fn loss(&self) -> Option<(f64, &'static str, usize)> {

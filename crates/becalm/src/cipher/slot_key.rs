@@ -82,7 +82,7 @@ pub enum SlotKeyKind {
 
 impl fmt::Display for RowSums {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "sums of a row up to {} and down to −{}", self.positive, self.negative)
+        write!(f, "sums of a row up to {} and down to -{}", self.positive, self.negative)
     }
 }
 

@@ -166,7 +166,7 @@ impl Context {
             coefficients.extend((0..4).map(|i| f64::from(byte >> (2 * i) & 3) - 1.0));
         }
         if coefficients.iter().any(|x| *x > 1.0) {
-            return Err(bad("coefficients of −1, 0 or 1", "another one"));
+            return Err(bad("coefficients of -1, 0 or 1", "another one"));
         }
         let coefficients = std::mem::take(&mut *coefficients);
         Ok(CkksSecretKey::new(self.params().name, id, coefficients))

@@ -131,7 +131,7 @@ pub(super) fn check_precision(
     most: impl FnOnce() -> Result<f64>,
 ) -> Result<()> {
     if !(-60.0..=60.0).contains(&bits) {
-        let (wanted, got) = ("a precision of −60 to 60 bits", shown(bits));
+        let (wanted, got) = ("a precision of -60 to 60 bits", shown(bits));
         return Err(Error::bad_input(op, wanted, got, "ask which precision is possible"));
     }
     let most = most()?;

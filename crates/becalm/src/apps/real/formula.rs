@@ -315,6 +315,6 @@ pub(super) fn precision(op: &'static str, bits: f64) -> Result<f64> {
     if bits.is_finite() && (1.0..=40.0).contains(&bits) {
         return Ok((-bits).exp2());
     }
-    let remedy = "bits are −log2 of the largest absolute error";
+    let remedy = "bits are -log2 of the largest absolute error";
     Err(Error::bad_input(op, "from 1 to 40 bits", bits.to_string(), remedy))
 }

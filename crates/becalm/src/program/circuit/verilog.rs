@@ -75,7 +75,8 @@ const DEFINED: &str = "give it a value in every case, as by a default or by a wo
 const MEMORYLESS: (&str, &str) =
     ("a module without memory", "take registers out, and give every output a value in every case");
 const ACCEPTED: &str = "Verilog that Yosys, which reads it, accepts";
-const WITHOUT_GATES: &str = "use bits and integers: ports and variables of the types string, real and event become no gates";
+const WITHOUT_GATES: &str = "use bits and integers: variables of the types string, real and event become no gates, nor do nets of the types \
+    tri0 and tri1";
 const SELF_CONTAINED: &str = "give one synthesisable module, and all that it contains, in one file";
 
 /// Reads a combinational module in Verilog or SystemVerilog: `top`, or the one that no other contains. `path` names it in errors.
@@ -314,7 +315,7 @@ fn why(
         return missing(format!("`{binary}`, which gave no circuit and says `{last}`"));
     };
     // Its rest is a place in the source of slang's front end.
-    if line.contains("Internal frontend error") {
+    if ["Internal frontend error", "Assert `"].iter().any(|failure| line.contains(failure)) {
         let got = "something that slang, which reads it, cannot turn into gates";
         return refused(ACCEPTED, got, path, WITHOUT_GATES);
     }

@@ -30,7 +30,7 @@ impl CkksProgram {
             let beside = |v: &Complex| if limits.real { v.im.abs() } else { off(v.im) };
             let far = |v: &Complex| off(v.re).max(beside(v)) > near;
             if let Some(at) = values.iter().position(far) {
-                let wanted = format!("values within {near} of −1 or 1");
+                let wanted = format!("values within {near} of -1 or 1");
                 return refuse(wanted, at, "use the slots_first or the regular bootstrap");
             }
         }

@@ -20,13 +20,17 @@ pub(super) fn named<'a>(
     let Some(name) = name else { return Ok(None) };
     let all = all(tokens);
     // The name becomes a part of a script: no other letters may come there.
-    let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    if name.chars().all(letter) && all.contains(&name) {
+    let plain = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if plain(name) && all.contains(&name) {
         return Ok(Some(name));
     }
     let got: String = name.chars().take(60).collect();
     let wanted = format!("a module of {} as the top", path.display());
-    let remedy = format!("choose one of these: {}", all.join(", "));
+    let taken: Vec<&str> = all.into_iter().filter(|name| plain(name)).collect();
+    let remedy = match taken[..] {
+        [] => "name a module in letters, digits and underscores".into(),
+        _ => format!("choose one of these: {}", taken.join(", ")),
+    };
     Err(Error::bad_input("circuit", wanted, format!("`{got}`"), &remedy))
 }
 
@@ -140,6 +144,14 @@ mod tests {
             let said = named(name).unwrap_err().to_string();
             assert!(said.contains("choose one of these: a, b"), "{said}");
         }
+        let escaped = "module a(input x); endmodule module \\a;b (input x); endmodule";
+        let said = |text| {
+            let tokens = tokens(text);
+            super::named(&tokens, Some("\\a;b"), Path::new("mine.v")).unwrap_err().to_string()
+        };
+        assert!(said(escaped).ends_with("choose one of these: a"), "{}", said(escaped));
+        let alone = said(&escaped[29..]);
+        assert!(alone.ends_with("letters, digits and underscores"), "{alone}");
     }
 
     #[test]
