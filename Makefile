@@ -16,6 +16,8 @@ OURS := --workspace --exclude becalm-bench
 LIBRARIES := -p becalm -p becalm-cli -p becalm-client -p becalm-cuda -p becalm-serve
 # What `make targets` checks: the library without the backend for GPUs, whose driver is not there.
 OTHER := -Zbuild-std=std,panic_abort -p becalm --no-default-features
+# A worker takes the tests of a file one after the other: they share its keys.
+PYTEST = $(BIN)/pytest -q -n 2 --dist loadfile tests
 # The tests of `make check`: parts of their names.
 QUICK := math:: security:: params::
 # Panics name the sources of other crates. This replaces the folder of the machine that built them.
@@ -57,11 +59,11 @@ check: .venv/.ready ## A minute after a small change: formatting, warnings, sent
 	$(CARGO) test --quiet --profile quick -p becalm --lib -- $(QUICK)
 
 test: .venv/.wheel .venv/.rtl .venv/.site ## Every test: Rust, Python through the wheel, the examples of the pages, the site, the processor
-	$(CARGO) test --release
+	$(CARGO) test --release --no-run
+	@$(BIN)/python packaging/beside.py "$(CARGO) test --release" "$(PYTEST)" \
+		"$(BIN)/python rtl/run.py $(if $(filter-out 0,$(BECALM_FULL)),--full,--quick)"
 	$(if $(wildcard .venv/.cuda),$(CARGO) test --release -p becalm-cuda --test resources -- --ignored the_compiler)
 	$(if $(wildcard .venv/.cuda),$(CARGO) test --release -p becalm --lib -- --ignored nvrtc_compiles)
-	$(BIN)/pytest -q -n 2 --dist loadfile tests
-	$(BIN)/python rtl/run.py $(if $(filter-out 0,$(BECALM_FULL)),--full,--quick)
 
 test-full: export BECALM_FULL := 1
 test-full: test ## The same at full size, and interoperation with the peers (builds them)

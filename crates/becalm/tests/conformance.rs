@@ -60,15 +60,15 @@ fn few(is_gpu: bool, x: &Lwe) -> Lwe {
     if is_gpu && !full() { x.slice(0..some).unwrap() } else { x.clone() }
 }
 
-/// The machines that a set meets: all of them. In a short run only every other emulated GPU, and the next set the rest; sets with slots
-/// are too few for that.
+/// The machines that a set meets: all of them. In a short run only one of the four emulated GPUs, and the next set the next one; sets
+/// with slots are too few for that.
 fn machines_of(params: &TfheParams) -> Vec<(String, Box<dyn Backend>)> {
     let at = toy_sets().iter().position(|p| p.name == params.name).unwrap();
     let mut gpus = at;
     let mut meets = |backend: &dyn Backend| {
         let is_gpu = backend.info().name == "cuda";
         gpus += usize::from(is_gpu);
-        !is_gpu || full() || params.slots > 1 || gpus % 2 == 0
+        !is_gpu || full() || params.slots > 1 || gpus % 4 == 0
     };
     backends().into_iter().filter(|(_, backend)| meets(backend.as_ref())).collect()
 }
