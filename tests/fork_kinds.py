@@ -238,7 +238,7 @@ def ckks_programs(w):
     p.output(x * x, x.level_down(1), x.rotate([1, 2])[1], x.rotate(3), x.conjugate(), x.sum())
     p.output(ckks.dot([x, x], [x, x]), x.polynomial([0, 0, 1]), ckks.Matrix(np.eye(16)[::-1]) @ x)
     # The engine of desilo records these.
-    assert p._native.rotate_by_powers(x._native, [2]) and x._native.multiply_constant(0.5)
+    assert p._native.rotate_by_powers(x._native, [2]) and x._native.multiple(3)
     p.save(w.folder / f"program-{os.getpid()}")
     p = becalm.load(w.folder / f"program-{os.getpid()}", allow_insecure=True)
     p = ckks.Program.from_bytes(p.to_bytes(), allow_insecure=True)
@@ -297,7 +297,7 @@ def keys(w):
     assert chain.require_tables(1 << 60, "others") is None
     assert made.union(made).ready(1 << 30).nbytes
     x = secret.encrypt(bytes(16 * 16), 2, True)
-    assert secret.decrypt(x.multiply_constant(2.0).on(_native.CkksMachine("ckks_toy_12", True, 1)))
+    assert secret.decrypt(x.multiply_plain(2.0).on(_native.CkksMachine("ckks_toy_12", True, 1)))
     _native.CkksPublicKey.from_bytes(context, secret.public_key().to_bytes(), None)
     for name in _native.CkksMachine.names()[:1]:
         assert _native.CkksMachine.describe(name) and _native.CkksChain(name).table_bytes

@@ -370,7 +370,7 @@ def dot(xs: V | Iterable[V], ys: V | Iterable[V]) -> V:
     """
     op = "dot product"
     if isinstance(xs, Vector):
-        total: V = (xs * operand(ys, op)).sum()  # type: ignore[assignment]
+        total: V = xs._dot(operand(ys, op))
         return total
     if isinstance(ys, Vector):
         raise BadInput(

@@ -135,6 +135,15 @@ class Computes(Generic[V, N]):
         made = self._calls.dot([x._native for x in left], [y._native for y in right])
         return self._vector(made)
 
+    def _inner(self, x: V, y: Any) -> V:
+        """The products of two vectors, or of a vector and plain values, summed over all slots."""
+        op = "dot product"
+        native = self._operand(op, x)._native
+        with named(_of_sum(native.slots, 1)):
+            if isinstance(y, Vector):
+                return self._vector(self._calls.inner(native, self._operand(op, y)._native))
+            return self._vector(self._calls.inner_plain(native, x._factor(op, y)))
+
     @overload
     def rotate(self, x: V, by: int) -> V: ...
 

@@ -135,7 +135,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         with named(f"make keys with rotations={few}"):
             # Before the matrix is encoded, which takes time.
             self._keys.require_rotations(rotations, x.level)
-            return self._keys.matmul(x, matrix._encoded(self._machine, x.level))
+            return self._keys.matmul([x], matrix._encoded(self._machine, x.level))[0]
 
     def evaluate(
         self, function: _native.CkksFunction, xs: Sequence[Ciphertext], auto: bool

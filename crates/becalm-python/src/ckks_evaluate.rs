@@ -6,7 +6,7 @@ use crate::ckks_machine::{
     Call, CkksMachine, MemoryBudget, Shared, Vector, brief, prepared, require, require_rotations,
     run_lanes, watched,
 };
-use crate::ckks_plain::CkksMap;
+use crate::ckks_plain::{CkksMap, Given};
 use crate::ckks_program::CkksProgram;
 use becalm::backend::Prepared;
 use becalm::cipher;
@@ -169,15 +169,38 @@ impl CkksKeys {
         brief(py, &self.0, |_| require(&self.0, &self.1, &program))
     }
 
-    /// A matrix times the slots, one level lower.
-    fn matmul(
+    /// The sum of a·b over all slots, in every slot.
+    fn inner(
+        &self,
+        py: Python<'_>,
+        a: &CkksCiphertext,
+        b: &CkksCiphertext,
+    ) -> PyResult<CkksCiphertext> {
+        self.with(&[&a.0, &b.0], true).operator(py, "dot", &Operator::Inner).map(CkksCiphertext)
+    }
+
+    /// The same of a vector and values.
+    fn inner_plain(
         &self,
         py: Python<'_>,
         x: &CkksCiphertext,
-        map: &CkksMap,
+        values: Given<'_>,
     ) -> PyResult<CkksCiphertext> {
-        let mut made = self.with(&[&x.0], true).ready(py, &map.0)?;
-        Ok(CkksCiphertext(made.remove(0)))
+        let (inputs, operator) = ([&x.0], Operator::InnerPlain(values.beside()));
+        let call = Call { plain: values.encoded(), ..self.with(&inputs, true) };
+        call.operator(py, "dot", &operator).map(CkksCiphertext)
+    }
+
+    /// A matrix times the slots of each ciphertext, one level lower.
+    fn matmul(
+        &self,
+        py: Python<'_>,
+        xs: Vec<Bound<'_, CkksCiphertext>>,
+        map: &CkksMap,
+    ) -> PyResult<Vec<CkksCiphertext>> {
+        let lanes: Vec<Vec<&Vector>> = xs.iter().map(|x| vec![&x.get().0]).collect();
+        let made = run_lanes(py, &self.0, &self.1, &map.0, &lanes, None)?;
+        Ok(made.into_iter().flatten().map(CkksCiphertext).collect())
     }
 
     /// Σ c_i·T_i(factor·x + offset) of the slots, at the scale of the level that is left.

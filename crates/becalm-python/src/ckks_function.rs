@@ -109,6 +109,12 @@ impl CkksFunction {
         made(|| Ok(real::placed(slots, start, count, to)?.named(name)))
     }
 
+    /// The first values of several vectors in one.
+    #[staticmethod]
+    fn concatenate(slots: usize, counts: Vec<usize>) -> PyResult<Self> {
+        made(|| real::concatenate(slots, &counts))
+    }
+
     /// The product of two matrices.
     #[staticmethod]
     fn matrix_product(size: usize) -> PyResult<Self> {
