@@ -295,7 +295,7 @@ def keys(w):
         made = secret.keys(needs, form=form)
         assert made.bytes_as(form) and chain.packed(needs, form, 1 << 60, "others")
     assert chain.require_tables(1 << 60, "others") is None
-    assert made.union(made).ready(1 << 30).nbytes
+    assert made.union(made).nbytes
     x = secret.encrypt(bytes(16 * 16), 2, True)
     assert secret.decrypt(x.multiply_plain(2.0).on(_native.CkksMachine("ckks_toy_12", True, 1)))
     _native.CkksPublicKey.from_bytes(context, secret.public_key().to_bytes(), None)
@@ -305,8 +305,9 @@ def keys(w):
     assert plan.of_stages(1 << 60, "others")
     program = plan.record(plan.kinds[0], None, "complex")
     assert program.needs() and program.cost() and chain.top_level and chain.tier_tops
-    assert w.large.server._keys.divided([program], 1 << 33)
-    assert plan.price() and plan.programs and plan.needs() and plan.noted(plan.note())
+    assert (
+        plan.price() and plan.programs and plan.needs() and plan.noted(plan.name, plan.note()).slots
+    )
     plan.require(None)
     assert plan.reading(w.large.server._keys, 1 << 40) and plan.of_engine(1 << 40, "less")
     assert plan.set_for(["regular"], None)

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from becalm import _native, _values
 from becalm._ckks_arithmetic import Matrix, chebyshev, paired
-from becalm._ckks_sets import params, turns
+from becalm._ckks_sets import USUAL_SIZE, params, turns
 from becalm._ckks_vector import Vector
 from becalm._native_calls import Calls, Operand
 from becalm.errors import BadInput, Error, OutOfMemory, WrongKey, WrongParams
@@ -385,7 +385,7 @@ class Computes(Generic[V, N]):
             return WrongParams(
                 "bootstrap", "a set with a bootstrap", f"`{self._planned.name}`", remedy
             )
-        remedy = 'make them with bootstrap="medium"'
+        remedy = f'make them with bootstrap="{USUAL_SIZE}"'
         return WrongKey("bootstrap", "keys of a bootstrap", "keys without", remedy)
 
 

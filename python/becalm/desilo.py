@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from becalm import _native, _public, _values, ckks
 from becalm._ckks_prepared import Prepared
-from becalm._ckks_sets import SIZES, staged, turn
+from becalm._ckks_sets import SIZES, USUAL_SIZE, staged, turn
 from becalm._ckks_vector import at_level, numbers
 from becalm._desilo import (
     Ciphertext,
@@ -215,7 +215,7 @@ class Engine(Matrices, KeyFiles):
         return self._key(secret_key, "small_bootstrap", needs)
 
     def create_bootstrap_key(
-        self, secret_key: SecretKey, stage_count: int | None = None, size: str = "medium"
+        self, secret_key: SecretKey, stage_count: int | None = None, size: str = USUAL_SIZE
     ) -> Key:
         """For `bootstrap`: 3 stages unless another `stage_count` is given, `size` `"small"`,
         `"medium"` or `"large"`.
@@ -225,14 +225,14 @@ class Engine(Matrices, KeyFiles):
         return self._bootstrap_key(secret_key, "bootstrap", kind, stage_count, size)
 
     def create_lossy_bootstrap_key(
-        self, secret_key: SecretKey, stage_count: int | None = None, size: str = "medium"
+        self, secret_key: SecretKey, stage_count: int | None = None, size: str = USUAL_SIZE
     ) -> Key:
         """For `lossy_bootstrap` and `sign_bootstrap`."""
         self._require_lossy("create_lossy_bootstrap_key")
         return self._bootstrap_key(secret_key, "lossy_bootstrap", "slots_first", stage_count, size)
 
     def create_merge_bootstrap_key(
-        self, secret_key: SecretKey, stage_count: int | None = None, size: str = "medium"
+        self, secret_key: SecretKey, stage_count: int | None = None, size: str = USUAL_SIZE
     ) -> Key:
         """For `merge_bootstrap`."""
         self._require_merge("create_merge_bootstrap_key")
@@ -296,10 +296,8 @@ class Engine(Matrices, KeyFiles):
             raise WrongParams(op, f"{what} of `{self._machine.name}`", got, remedy)
 
     def _highest(self) -> int:
-        """The highest level of conjugation and products, which a bootstrap does behind its first
-        transform only.
-        """
-        return self._chain.top_level - self._stage_count if self._bootstraps else self._max_level
+        """The highest level of conjugation and products."""
+        return self._chain.product_level if self._bootstraps else self._max_level
 
     # Messages.
 
@@ -478,7 +476,7 @@ class Engine(Matrices, KeyFiles):
                 remedy = "make a key for as many stages, or use a small bootstrap key"
                 wanted = f"the {key.stage_count} stages of the key"
                 raise BadInput(op, wanted, str(stage_count), remedy)
-            stages, size = key.stage_count, key.size or "medium"
+            stages, size = key.stage_count, key.size or USUAL_SIZE
         elif set(held) == {"rotation", "small_bootstrap"}:
             stages, size = self._plan([kind], stage_count, "small").stages, "small"
         else:

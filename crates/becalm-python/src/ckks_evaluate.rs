@@ -3,8 +3,8 @@
 use crate::call::{Watched, guarded, raise, supervised};
 use crate::ckks::CkksCiphertext;
 use crate::ckks_machine::{
-    Call, CkksMachine, MemoryBudget, Shared, Vector, brief, prepared, require, require_rotations,
-    run_lanes, watched,
+    Call, CkksMachine, Shared, Vector, brief, prepared, require, require_rotations, run_lanes,
+    watched,
 };
 use crate::ckks_plain::{CkksMap, Given};
 use crate::ckks_program::CkksProgram;
@@ -75,27 +75,6 @@ impl CkksKeys {
     fn bytes_as(&self, form: &str) -> PyResult<usize> {
         let form = cipher::KeyForm::named(form).map_err(raise)?;
         guarded(|| Ok(self.0.context.bytes_as(&self.1, form)))
-    }
-
-    /// Divides `budget` bytes between the matrices of the bootstraps that may run and these keys: the bytes of each.
-    fn divided(
-        &self,
-        programs: Vec<PyRef<'_, CkksProgram>>,
-        budget: usize,
-    ) -> PyResult<(usize, usize)> {
-        guarded(|| {
-            let programs: Vec<_> = programs.iter().map(|program| program.now()).collect();
-            let each = programs.iter().map(|program| &**program);
-            MemoryBudget::of_each(&self.0.context, each, &self.1, budget).map_err(raise)
-        })
-        .map(|s| (s.matrices, s.keys))
-    }
-
-    /// The same keys, of which as many are ready as fit `budget` bytes.
-    fn ready(&self, py: Python<'_>, budget: usize) -> PyResult<Self> {
-        let ready = || self.0.context.ready_keys(&self.1, budget);
-        let keys = supervised(py, None, |_| self.0.cpu.install(ready))?;
-        Ok(CkksKeys(self.0.clone(), Arc::new(keys)))
     }
 
     /// These keys and others of the same secret.

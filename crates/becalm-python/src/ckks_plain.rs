@@ -27,7 +27,7 @@ impl CkksPlaintext {
     }
 }
 
-/// What stands beside a vector: an encoded plaintext, a number for all slots, or values as bytes.
+/// An operand beside a vector: an encoded plaintext, a number for all slots, or values as bytes.
 #[derive(FromPyObject)]
 pub(crate) enum Given<'py> {
     Encoded(Bound<'py, CkksPlaintext>),
