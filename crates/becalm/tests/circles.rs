@@ -361,7 +361,22 @@ fn a_planted_circle_is_found() {
         let wanted = BTreeSet::from(["key".to_string(), "sum".to_string()]);
         assert_eq!(found, BTreeMap::from([("ckks".to_string(), wanted)]), "{back}");
     }
-    // A child names what its `mod.rs` imports for itself, or takes by a star.
+    for fine in [
+        "use super::super::math;",
+        "use crate::math;",
+        "// use super::key::Key;",
+        "use super::{Sum, Term};",
+    ] {
+        assert_eq!(circles(arrows(&crate_of(fine), &[])), BTreeMap::new(), "{fine}");
+    }
+}
+
+/// A child names what its `mod.rs` imports for itself, or takes by a star.
+#[test]
+fn names_that_a_folder_imports_are_followed() {
+    let module = |path: &str, text: &str| {
+        (path.split("::").map(String::from).collect::<Module>(), source::tokens(text))
+    };
     let folder = |root: &str| {
         BTreeMap::from([
             module("ckks", root),
@@ -386,13 +401,5 @@ fn a_planted_circle_is_found() {
         assert_eq!(circles(found.clone()), BTreeMap::new(), "{root}");
         let up = found.get("").is_some_and(|all| all.contains(&("ckks".into(), "math".into())));
         assert_eq!(up, root.contains("math"), "{root}");
-    }
-    for fine in [
-        "use super::super::math;",
-        "use crate::math;",
-        "// use super::key::Key;",
-        "use super::{Sum, Term};",
-    ] {
-        assert_eq!(circles(arrows(&crate_of(fine), &[])), BTreeMap::new(), "{fine}");
     }
 }
