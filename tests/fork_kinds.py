@@ -238,7 +238,7 @@ def ckks_programs(w):
     p.output(x * x, x.level_down(1), x.rotate([1, 2])[1], x.rotate(3), x.conjugate(), x.sum())
     p.output(ckks.dot([x, x], [x, x]), x.polynomial([0, 0, 1]), ckks.Matrix(np.eye(16)[::-1]) @ x)
     # The engine of desilo records these.
-    assert p._native.rotate_by_powers(x._native, [2]) and x._native.multiply_constant(0.5)
+    assert p._native.rotate_by_powers(x._native, [2]) and x._native.multiple(3)
     p.save(w.folder / f"program-{os.getpid()}")
     p = becalm.load(w.folder / f"program-{os.getpid()}", allow_insecure=True)
     p = ckks.Program.from_bytes(p.to_bytes(), allow_insecure=True)
@@ -295,9 +295,9 @@ def keys(w):
         made = secret.keys(needs, form=form)
         assert made.bytes_as(form) and chain.packed(needs, form, 1 << 60, "others")
     assert chain.require_tables(1 << 60, "others") is None
-    assert made.union(made).ready(1 << 30).nbytes
+    assert made.union(made).nbytes
     x = secret.encrypt(bytes(16 * 16), 2, True)
-    assert secret.decrypt(x.multiply_constant(2.0).on(_native.CkksMachine("ckks_toy_12", True, 1)))
+    assert secret.decrypt(x.multiply_plain(2.0).on(_native.CkksMachine("ckks_toy_12", True, 1)))
     _native.CkksPublicKey.from_bytes(context, secret.public_key().to_bytes(), None)
     for name in _native.CkksMachine.names()[:1]:
         assert _native.CkksMachine.describe(name) and _native.CkksChain(name).table_bytes
@@ -305,8 +305,9 @@ def keys(w):
     assert plan.of_stages(1 << 60, "others")
     program = plan.record(plan.kinds[0], None, "complex")
     assert program.needs() and program.cost() and chain.top_level and chain.tier_tops
-    assert w.large.server._keys.divided([program], 1 << 33)
-    assert plan.price() and plan.programs and plan.needs() and plan.noted(plan.note())
+    assert (
+        plan.price() and plan.programs and plan.needs() and plan.noted(plan.name, plan.note()).slots
+    )
     plan.require(None)
     assert plan.reading(w.large.server._keys, 1 << 40) and plan.of_engine(1 << 40, "less")
     assert plan.set_for(["regular"], None)

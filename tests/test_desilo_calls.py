@@ -163,47 +163,6 @@ def test_a_call_is_one_program_with_a_lane_for_each_block(
     assert [lanes for lanes, _, _ in runs] == [2, 2]
 
 
-def test_whole_multiples_are_one_program_for_each_ciphertext(engine, secret, close):
-    programs = []
-
-    class Counted:
-        """A block that notes the programs that make blocks of it."""
-
-        def __init__(self, block):
-            self.block = block
-
-        def __getattr__(self, name):
-            found = getattr(self.block, name)
-            if not callable(found):
-                return found
-
-            def call(*arguments):
-                programs.append(name)
-                return Counted(found(*(getattr(a, "block", a) for a in arguments)))
-
-            return call
-
-    x = desilo.Ciphertext([Counted(engine.encrypt(COUNT, secret)._blocks[0])])
-
-    def opened(y):
-        return desilo.Ciphertext([b.block for b in y._blocks])
-
-    y = opened(engine.multiply_imaginary_integer(x, -1_234_567))
-    assert abs(engine.decrypt(y, secret) / -1_234_567j - COUNT).max() < 1e-6
-    assert programs == ["multiply_i", "multiple"] and y.level == x.level
-    programs.clear()
-    y = opened(engine.weighted_sum([x, x, x], [3, -1000, 0, 77]))
-    assert close(y, 3 - 923 * COUNT) and y.level == x.level
-    assert programs == ["multiple", "subtract", "multiple", "add", "add", "add_plain"]
-    for y in (engine.weighted_sum([x], [0, 0]), engine.multiply_imaginary_integer(x, 0)):
-        assert close(opened(y), np.zeros(16))
-    # Any whole number below 2^31.
-    y = opened(engine.multiply_imaginary_integer(x, 2**31 - 1))
-    assert abs(engine.decrypt(y, secret) / (2**31 - 1) - 1j * COUNT).max() < 1e-6
-    with pytest.raises(becalm.BadInput, match=r"below 2\^31"):
-        engine.weighted_sum([x], [0, 2**31])
-
-
 def test_errors_have_the_name_of_the_call(engine, secret, rotation, relinearization):
     other = engine.encrypt(COUNT, engine.create_secret_key())
     low = engine.level_down(engine.encrypt(COUNT, secret), 0)

@@ -19,6 +19,36 @@ def test_sentences_are_short_and_plain(page):
     assert not wrong, "\n".join(wrong)
 
 
+def test_sentences_of_sources_are_plain():
+    wrong = []
+    for path in prose.SOURCES:
+        source = path.read_text(encoding="utf-8")
+        for line, rule, sentence in prose.faults_of_source(path.name, source, PHRASES):
+            wrong.append(f"{path.relative_to(ROOT)}:{line}: {rule}\n    {sentence}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    "name, source",
+    [
+        ("a.rs", "/// The kinds,\n/// by default that of the program.\nfn f() {}\n"),
+        ("a.rs", "fn f() {}\n    /// What it records.\n    g: u8,\n"),
+        ("a.rs", 'fn f() {\n    g("a key of others \\\n        is refused");\n}\n'),
+        ("a.py", 'def f():\n    """A table.\n\n    What is left comes back."""\n'),
+        ("a.py", 'raise BadInput("f", "a key", "none that is to be had", "make one")\n'),
+        ("a.py", 'f"the key {k} is refused, too"\n'),
+    ],
+)
+def test_a_source_that_breaks_a_rule_is_found(name, source):
+    found = list(prose.faults_of_source(name, source, PHRASES))
+    assert len(found) == 1, found
+
+
+def test_unit_tests_and_code_are_no_sentences():
+    source = "// What is refused.\nlet x = 1;\n#[cfg(test)]\nmod tests {\n/// What is refused.\n}\n"
+    assert not list(prose.faults_of_source("a.rs", source, PHRASES))
+
+
 @pytest.mark.parametrize(
     "sentence",
     [

@@ -404,7 +404,7 @@ def test_decryptions_to_share_have_noise(keys):
     with pytest.raises(becalm.TooNoisy) as e:
         secret.decrypt_to_share(x, precision_bits=most + 1, queries=100)
     assert "bits" in e.value.wanted
-    assert abs(secret.shared - 0.02) < 1e-12  # A refusal on public facts spends nothing.
+    assert abs(secret.spent - 0.02) < 1e-12  # A refusal on public facts spends nothing.
     # Nobody can rely on the account of values above their bound or behind a bootstrap.
     # The owner of the key vouches for it.
     with pytest.warns(becalm.PrecisionWarning, match="exceeds 1"):
@@ -462,7 +462,7 @@ def test_a_file_does_not_say_what_may_be_shared(tmp_path):
         shared = secret.decrypt_to_share(y.vouched(like=dry), precision_bits=bits, queries=3)
         assert error(shared.real, [-0.25, 0.3125]) < 8 * 2**-bits
     # Three were announced.
-    assert secret.shared == 1.0
+    assert secret.spent == 1.0
     with pytest.raises(becalm.BadInput, match="100 %"):
         secret.decrypt_to_share(x, precision_bits=bits, queries=3)
 

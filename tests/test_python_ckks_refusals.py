@@ -429,7 +429,7 @@ def test_sharing_says_which_reason_applies():
             secret.decrypt_to_share(y, precision_bits=2, queries=10)
         assert "vouch" in e.value.remedy
         assert sum(word in e.value.got for word in ("within", "beyond", "file", "polynomial")) == 1
-    assert secret.shared == 0
+    assert secret.spent == 0
 
 
 def test_an_owner_vouches_for_a_bootstrap_and_for_small_values():

@@ -77,7 +77,7 @@ def test_the_budget_is_counted(world):
     x = secret.encrypt([0.5])
     for _ in range(2):
         parts_of(x, shares, [1, 2], queries=2)
-    assert [share.shared for share in shares] == [1.0, 1.0]
+    assert [share.spent for share in shares] == [1.0, 1.0]
     with pytest.raises(becalm.errors.BadInput, match="100 %"):
         parts_of(x, shares, [1, 2], queries=2)
 
@@ -146,7 +146,7 @@ def test_files(world, tmp_path):
         becalm.from_bytes(shares[2].to_bytes(), allow_insecure=True),
     ]
     assert [share.party for share in back] == [1, 2, 3]
-    assert all(isinstance(share, ckks.KeyShare) and share.shared == 0 for share in back)
+    assert all(isinstance(share, ckks.KeyShare) and share.spent == 0 for share in back)
     first, second = parts_of(x, back, [2, 3], 3.0)
     first.save(tmp_path / "part")
     parts = [

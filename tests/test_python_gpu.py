@@ -328,6 +328,26 @@ else:
     subprocess.run([sys.executable, "-c", code], check=True, env=driver, cwd=tmp_path)
 
 
+def test_keys_for_a_gpu_need_no_room_for_the_work_of_a_cpu(driver, tmp_path) -> None:
+    code = """
+import becalm
+from becalm import _native
+options = {"slots": 32, "allow_insecure": True, "progress": False}
+free = becalm.ckks.price("ckks_toy_12", slots=32).peak_bytes - 1
+_native.free_memory = lambda: free
+secret, server = becalm.keygen("ckks_toy_12", device="cuda", **options)
+assert secret.server(device="cuda", progress=False).kinds == ("sparse",)
+for device in ("cpu", "auto", "reference"):
+    try:
+        becalm.keygen("ckks_toy_12", device=device, **options)
+    except becalm.OutOfMemory as e:
+        assert "the work of a bootstrap" in e.wanted
+    else:
+        raise AssertionError(device)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, env=driver, cwd=tmp_path)
+
+
 def test_ckks_that_leaves_the_gpu_says_so_once(driver, tmp_path) -> None:
     code = """
 import pathlib

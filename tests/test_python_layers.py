@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import becalm
+from becalm import _ckks_sets, _native
 
 FOLDER = Path(becalm.__file__).parent
 
@@ -136,6 +137,14 @@ def test_a_private_module_names_its_scheme():
     for name, fronts in schemes.items():
         private = [m for m in LAYERS[1][name].split() if m.startswith("_")]
         assert len(private) > 10 and [m for m in private if not m.startswith(fronts)] == []
+
+
+def test_the_library_says_which_size_of_keys_is_the_usual_one():
+    for file in FOLDER.glob("*.py"):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+        assert "medium" not in [text for text in texts if isinstance(text, str)], file.name
+    assert _ckks_sets.USUAL_SIZE == _native.USUAL_KEY_SIZE in _ckks_sets.SIZES
 
 
 def weighed(text):

@@ -213,9 +213,10 @@ def _slots(slots: Any, least: int) -> int:
     if slots is None:
         return 1 << (least - 1).bit_length()
     size = _values.count("matrix", "slots", slots)
-    if not least <= size <= _MOST or size & (size - 1):
+    most = _native.most_slots()
+    if not least <= size <= most or size & (size - 1):
         remedy = "use that of the ciphertexts"
-        wanted = f"a power of two of slots from {least} to {_MOST}"
+        wanted = f"a power of two of slots from {least} to {most}"
         raise BadInput("matrix", wanted, str(size), remedy)
     return size
 
@@ -254,10 +255,6 @@ def sum_rotations(size: int, stride: int = 1) -> list[int]:
     return [step * by for by in _native.sum_rotations(count)]
 
 
-#: Slots of the largest ring.
-_MOST = 1 << 16
-
-
 class Series(NamedTuple):
     """Σ c_i·T_i(factor·x + offset), T_i those of Chebyshev on [−1, 1]."""
 
@@ -271,7 +268,7 @@ class Series(NamedTuple):
 
     @property
     def depth(self) -> int:
-        return _native.chebyshev_depth(self.coefficients) + (self.factor != 1)
+        return _native.polynomial_levels(self.coefficients, self.factor, self.offset)
 
 
 #: The kinds of polynomial that numpy has.
@@ -370,7 +367,7 @@ def dot(xs: V | Iterable[V], ys: V | Iterable[V]) -> V:
     """
     op = "dot product"
     if isinstance(xs, Vector):
-        total: V = (xs * operand(ys, op)).sum()  # type: ignore[assignment]
+        total: V = xs._dot(operand(ys, op))
         return total
     if isinstance(ys, Vector):
         raise BadInput(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -339,6 +339,33 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
     def _with(self, native: _native.CkksCiphertext, other: Vector[Any] | None = None) -> Ciphertext:
         server = self._server or (other._server if isinstance(other, Ciphertext) else None)
         return Ciphertext(native, server)
+
+
+def ran(
+    lanes: Sequence[Sequence[_native.CkksCiphertext]],
+    record: Callable[..., Sequence[_native.CkksRegister]],
+    keys: _native.CkksKeys | None = None,
+) -> list[list[_native.CkksCiphertext]]:
+    """The results of one program, run once on every lane: for each result one of each lane.
+
+    `record` gets the program and a register for each ciphertext of a lane, at the lowest level of
+    all lanes, and returns the results.
+    """
+    program = _native.CkksProgram.beside(lanes[0][0])
+    for result in record(program, *(program.input_like(xs) for xs in zip(*lanes, strict=True))):
+        program.output(result)
+    made = program.run(lanes) if keys is None else _native.CkksPrepared(keys, program).run(lanes)
+    return [list(each) for each in zip(*made, strict=True)]
+
+
+def applied(
+    lanes: Sequence[Sequence[_native.CkksCiphertext]], apply: Callable[..., Any]
+) -> list[_native.CkksCiphertext]:
+    """The result on each lane of a call that ciphertexts and registers have, and needs no key. A
+    single lane takes the call itself."""
+    if len(lanes) == 1:
+        return [apply(*lanes[0])]
+    return ran(lanes, lambda _, *xs: [apply(*xs)])[0]
 
 
 def doubted(native: _native.CkksCiphertext, where: str = "", remedy: str = "") -> None:

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from becalm import _native, _values
 from becalm._ckks_arithmetic import Matrix, chebyshev, paired
-from becalm._ckks_sets import params, turns
+from becalm._ckks_sets import USUAL_SIZE, params, turns
 from becalm._ckks_vector import Vector
 from becalm._native_calls import Calls, Operand
 from becalm.errors import BadInput, Error, OutOfMemory, WrongKey, WrongParams
@@ -134,6 +134,15 @@ class Computes(Generic[V, N]):
         left, right = ([self._operand("dot product", x) for x in s] for s in paired(xs, ys))
         made = self._calls.dot([x._native for x in left], [y._native for y in right])
         return self._vector(made)
+
+    def _inner(self, x: V, y: Any) -> V:
+        """The products of two vectors, or of a vector and plain values, summed over all slots."""
+        op = "dot product"
+        native = self._operand(op, x)._native
+        with named(_of_sum(native.slots, 1)):
+            if isinstance(y, Vector):
+                return self._vector(self._calls.inner(native, self._operand(op, y)._native))
+            return self._vector(self._calls.inner_plain(native, x._factor(op, y)))
 
     @overload
     def rotate(self, x: V, by: int) -> V: ...
@@ -378,7 +387,7 @@ class Computes(Generic[V, N]):
             return WrongParams(
                 "bootstrap", "a set with a bootstrap", f"`{self._planned.name}`", remedy
             )
-        remedy = 'make them with bootstrap="medium"'
+        remedy = f'make them with bootstrap="{USUAL_SIZE}"'
         return WrongKey("bootstrap", "keys of a bootstrap", "keys without", remedy)
 
 

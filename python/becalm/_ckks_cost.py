@@ -1,4 +1,4 @@
-"""What a program of CKKS costs, and the keys that it needs."""
+"""The cost of a program of CKKS, and the keys that it needs."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from becalm import _html, _native, _values
 from becalm._called import called
-from becalm._ckks_vector import Vector, computing, numbers, slots_after
+from becalm._ckks_vector import Vector, computing, numbers, operand
 from becalm.errors import BadInput, Unsupported
 
 V = TypeVar("V", bound=Vector[Any])
@@ -303,9 +303,7 @@ def concatenate(xs: Iterable[V], sizes: int | Sequence[int]) -> V:
     if not vectors or len(counts) != len(vectors):
         got = f"{len(vectors)} vectors and {len(counts)} sizes"
         raise BadInput(op, "vectors, and a size for each", got, "as in concatenate([x, y], [3, 4])")
-    at, joined = 0, None
-    for x, count in zip(vectors, counts, strict=True):
-        part = slots_after(x, op, 0, count_of(op, "sizes", count), at)
-        joined, at = part if joined is None else joined + part, at + count
-    assert joined is not None
-    return joined
+    least = [count_of(op, "sizes", count) for count in counts]
+    native = _native.CkksFunction.concatenate(operand(vectors[0], op).slots, least)
+    made: V = computing(vectors[0], op).evaluate(native, vectors, False)[0]
+    return made

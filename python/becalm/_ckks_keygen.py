@@ -21,9 +21,10 @@ def asked(
     stage_count: int | None,
     conjugate: bool,
     needs: Needs | None,
+    device: str = "cpu",
     **others: Any,
 ) -> _native.CkksPlan:
-    """The plan of keys that fit the memory."""
+    """The plan of keys that fit the memory beside the work of a machine."""
     if needs is not None:
         _require_alone(bootstrap, kinds, stage_count)
         bootstrap, conjugate = None, False
@@ -36,7 +37,7 @@ def asked(
         needs=_needed(needs),
         **others,
     )
-    plan.require(_native.free_memory())
+    plan.require(_native.free_memory(), str(device))
     return plan
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from becalm import _html, _native, _progress, _values
 from becalm._called import called
-from becalm._ckks_ciphertext import Ciphertext
+from becalm._ckks_ciphertext import Ciphertext, applied
 from becalm._encrypted import ByTable
 from becalm._progress import Progress
 from becalm.errors import BadInput, Unsupported, WrongKey
@@ -134,6 +134,9 @@ class PackedArray(ByTable, _html.Shown):
     def _of(self, parts: Iterable[_native.CkksCiphertext]) -> PackedArray:
         return PackedArray(list(parts), self._shape, self._server)
 
+    def _each(self, apply: Callable[[Any], Any]) -> PackedArray:
+        return self._of(applied([[part] for part in self._parts], apply))
+
     def _public(self, op: str, value: Any) -> npt.NDArray[np.int64]:
         """Integers that everybody knows, one for each of these, modulo 2^bits."""
         given = _values.integers(op, value)
@@ -144,39 +147,42 @@ class PackedArray(ByTable, _html.Shown):
             raise BadInput(op, wanted, f"the shape {given.shape}", remedy) from None
         return (shaped & ((1 << self._bits) - 1)).reshape(-1)
 
-    def _with(self, other: PackedArray, op: str) -> Iterable[tuple[Any, Any]]:
+    def _beside(self, op: str, other: Any) -> list[_native.CkksCiphertext]:
+        """The ciphertexts of another array, or of integers that everybody knows."""
+        if not isinstance(other, PackedArray):
+            chunks = _chunks(self._public(op, other), [_count(part) for part in self._parts])
+            pairs = zip(self._parts, chunks, strict=True)
+            return [part.public(chunk.tobytes()) for part, chunk in pairs]
         if other._shape != self._shape:
             wanted, got = f"the shape {self._shape}", f"the shape {other._shape}"
             raise BadInput(op, wanted, got, "encrypt both in one shape")
-        return zip(self._parts, other._parts, strict=True)
+        return other._parts
 
-    def _plus(self, values: npt.NDArray[np.int64]) -> PackedArray:
-        chunks = _chunks(values, [_count(part) for part in self._parts])
-        pairs = zip(self._parts, chunks, strict=True)
-        return self._of(part.add_integers(chunk.tobytes()) for part, chunk in pairs)
-
+    @called("add")
     def __add__(self, other: Any) -> PackedArray:
-        if isinstance(other, PackedArray):
-            return self._of(a.add(b) for a, b in self._with(other, "add"))
-        return self._plus(self._public("add", other))
+        pairs = list(zip(self._parts, self._beside("add", other), strict=True))
+        return self._of(applied(pairs, lambda a, b: a.add(b)))
 
     __radd__ = __add__
 
+    @called("subtract")
     def __sub__(self, other: Any) -> PackedArray:
-        if isinstance(other, PackedArray):
-            return self._of(a.subtract(b) for a, b in self._with(other, "subtract"))
-        return self._plus(-self._public("subtract", other) & ((1 << self._bits) - 1))
+        pairs = list(zip(self._parts, self._beside("subtract", other), strict=True))
+        return self._of(applied(pairs, lambda a, b: a.subtract(b)))
 
+    @called("subtract")
     def __rsub__(self, other: Any) -> PackedArray:
-        made: PackedArray = -self + other
-        return made
+        pairs = list(zip(self._beside("subtract", other), self._parts, strict=True))
+        return self._of(applied(pairs, lambda a, b: a.subtract(b)))
 
     def __pos__(self) -> PackedArray:
         return self
 
+    @called("negate")
     def __neg__(self) -> PackedArray:
-        return self._of(part.negate() for part in self._parts)
+        return self._each(lambda x: x.negate())
 
+    @called("multiply")
     def __mul__(self, factor: Any) -> PackedArray:
         if isinstance(factor, PackedArray):
             remedy = "multiply digits by tables: a*b = ((a + b)**2 - (a - b)**2)/4"
@@ -185,12 +191,7 @@ class PackedArray(ByTable, _html.Shown):
         if values.ndim or isinstance(factor, (bool, np.bool_)):
             remedy = "multiply by one integer, or look each up in a table"
             raise BadInput("multiply", "one integer for all", f"the shape {values.shape}", remedy)
-        # The representative next to 0 adds least to the error.
-        half = 1 << (self._bits - 1)
-        by = (int(values) + half) % (2 * half) - half
-        if by == 0:
-            return self - self
-        return self._of(part.multiple(by) for part in self._parts)
+        return self._each(lambda x: x.multiple(int(values)))
 
     __rmul__ = __mul__
 

@@ -14,7 +14,7 @@ from becalm._called import called, line
 from becalm._ckks_arithmetic import Matrix
 from becalm._ckks_computes import Computes
 from becalm._ckks_cost import Cost, Needs
-from becalm._ckks_sets import Params, params, planned, slots_of, staged
+from becalm._ckks_sets import USUAL_SIZE, Params, params, planned, slots_of, staged
 from becalm._ckks_vector import Vector, at_level, operand
 from becalm._names import CkksName
 from becalm._values import counted
@@ -139,7 +139,7 @@ class Program(Computes[Register, _native.CkksRegister], _programs.Program, schem
         params: CkksName | str | Params | _native.CkksProgram = "ckks",
         *,
         slots: int | None = None,
-        bootstrap: str = "medium",
+        bootstrap: str = USUAL_SIZE,
         auto: bool = False,
     ) -> Program:
         made: Program = object.__new__(cls)
@@ -150,7 +150,7 @@ class Program(Computes[Register, _native.CkksRegister], _programs.Program, schem
         params: CkksName | str | Params | _native.CkksProgram = "ckks",
         *,
         slots: int | None = None,
-        bootstrap: str = "medium",
+        bootstrap: str = USUAL_SIZE,
         auto: bool = False,
     ) -> None:
         if not isinstance(params, _native.CkksProgram):

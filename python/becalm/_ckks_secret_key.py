@@ -279,11 +279,11 @@ class SecretKey(Key):
         return own._native.bits_to_share(times)
 
     @property
-    def shared(self) -> float:
+    def spent(self) -> float:
         """The part of the budget that `decrypt_to_share` has spent, 0 to 1, since this key was made
         or read.
         """
-        return float(self._native.shared)
+        return float(self._native.spent)
 
     def server(
         self,
@@ -350,6 +350,7 @@ class SecretKey(Key):
             conjugate=conjugate,
             needs=needs,
             compact=compact,
+            device=device,
         )
         machine = self._machine.again(plan.form != "ready", str(device))
         keys = keys_of(self._native, plan, machine, progress)

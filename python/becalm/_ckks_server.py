@@ -18,7 +18,7 @@ from becalm._ckks_packed import LooksUp, of_file
 from becalm._ckks_prepared import Prepared
 from becalm._ckks_program import Program, recorded
 from becalm._ckks_secret_key import SecretKey
-from becalm._ckks_sets import Params, params, staged
+from becalm._ckks_sets import USUAL_SIZE, Params, params, staged
 from becalm._ckks_vector import Plaintext, at_level, vector
 from becalm._files import of_kind
 from becalm._lock import Lock
@@ -135,7 +135,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         with named(f"make keys with rotations={few}"):
             # Before the matrix is encoded, which takes time.
             self._keys.require_rotations(rotations, x.level)
-            return self._keys.matmul(x, matrix._encoded(self._machine, x.level))
+            return self._keys.matmul([x], matrix._encoded(self._machine, x.level))[0]
 
     def evaluate(
         self, function: _native.CkksFunction, xs: Sequence[Ciphertext], auto: bool
@@ -475,7 +475,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
     def _remedy(self, kind: str, stage_count: int | None) -> str:
         """The arguments of `keygen` that make the keys of a bootstrap."""
         plan = self._plan
-        words = [f'kinds="{kind}"', f'bootstrap="{plan.size or "medium"}"']
+        words = [f'kinds="{kind}"', f'bootstrap="{plan.size or USUAL_SIZE}"']
         if kind == "sparse":
             words.append(f"slots={plan.slots}")
         stages = plan.stage_count if stage_count is None else stage_count

@@ -26,7 +26,7 @@ class Usual(str):
 
 
 #: The size of keys where none is asked for.
-USUAL_SIZE = Usual("medium")
+USUAL_SIZE = Usual(_native.USUAL_KEY_SIZE)
 _T = TypeVar("_T")
 
 
@@ -46,7 +46,7 @@ class Params(_html.Shown):
     standard: bool
     #: log2 of the degree of the ring; half of that many values fit a ciphertext.
     log2_degree: int
-    #: Multiplications that a bootstrap leaves, or all there are in a set without.
+    #: Multiplications that a bootstrap leaves; of a set without one, all that a ciphertext has.
     levels: int
     #: log2 of the factor of the values.
     scale_bits: float
@@ -197,6 +197,24 @@ def planned(
     turns = [turn(by) % (1 << 62) for by in rotations_of(rotations)]
     arguments = (turns, bool(conjugate), form_of(op, compact), needs, times)
     return staged(stage_count, lambda n: _native.CkksPlan(name, count, listed, size, n, *arguments))
+
+
+def noted(
+    name: str,
+    note: str,
+    *,
+    slots: int | None,
+    kinds: Iterable[str] | str | None,
+    bootstrap: str | None,
+    stage_count: int | None,
+    compact: bool | str | None,
+) -> _native.CkksPlan:
+    """The keys of a file by its note, but for what the arguments of `load_server` ask for."""
+    listed, as_made = kinds_of("keygen", kinds), bootstrap == AS_MADE
+    size = None if as_made or bootstrap is None else known("bootstrap", bootstrap, SIZES)
+    count = None if slots is None else _values.count("keygen", "slots", slots)
+    form, make = form_of("keygen", compact), _native.CkksPlan.noted
+    return staged(stage_count, lambda n: make(name, note, count, listed, size, n, form, as_made))
 
 
 def priced(plan: _native.CkksPlan) -> Price:

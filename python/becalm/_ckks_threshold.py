@@ -146,11 +146,11 @@ class KeyShare(_html.Shown):
         return self._native.bits_to_decrypt_partially(require(x, op)._native, times)
 
     @property
-    def shared(self) -> float:
+    def spent(self) -> float:
         """The part of the budget that `decrypt_partially` has spent, 0 to 1, since this share was
         made or read.
         """
-        return self._native.shared
+        return self._native.spent
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the share to a file that only its owner can read, for `load_key_share`.

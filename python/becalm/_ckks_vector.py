@@ -15,7 +15,7 @@ import numpy.typing as npt
 from becalm import _html, _native, _numpy, _values
 from becalm._called import called
 from becalm._encrypted import Encrypted, require_numbers, what_of
-from becalm._native_calls import Operand
+from becalm._native_calls import Beside, Operand
 from becalm.errors import BadInput, Unsupported
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class Plaintext(_html.Shown):
         return other.__add__(self) if isinstance(other, Vector) else self._beside(other)
 
     def __sub__(self, other: Any) -> Any:
-        return (-other).__add__(self) if isinstance(other, Vector) else self._beside(other)
+        return other.__rsub__(self) if isinstance(other, Vector) else self._beside(other)
 
     def __mul__(self, other: Any) -> Any:
         return other.__mul__(self) if isinstance(other, Vector) else self._beside(other)
@@ -212,24 +212,17 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
     def __add__(self, other: Any) -> Self:
         if isinstance(other, Vector):
             return self._with(self._native.add(self._beside("add", other)._native), other)
-        if isinstance(other, Plaintext):
-            return self._with(self._native.add_encoded(other._native))
-        data, _ = vector("add", other, self.slots, single=True)
-        return self._with(self._native.add_plain(data))
+        return self._with(self._native.add_plain(self._term("add", other)))
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Self:
         if isinstance(other, Vector):
             return self._with(self._native.subtract(self._beside("subtract", other)._native), other)
-        if isinstance(other, Plaintext):
-            return -(-self).__add__(other)
-        negative: npt.NDArray[Any] = -numbers("subtract", other)
-        with called("subtract"):
-            return self.__add__(negative)
+        return self._with(self._native.subtract_plain(self._term("subtract", other)))
 
     def __rsub__(self, other: Any) -> Self:
-        return (-self).__add__(other)
+        return self._with(self._native.subtract_from_plain(self._term("subtract", other)))
 
     def __neg__(self) -> Self:
         return self._with(self._native.negate())
@@ -241,17 +234,7 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
         if isinstance(other, Vector):
             same = self._beside("multiply", other)
             return self._computing("multiply", other).multiply(self, same)
-        if isinstance(other, Plaintext):
-            return self._with(self._native.multiply_encoded(other._native))
-        data, _ = vector("multiply", other, self.slots, single=True)
-        if np.ndim(other) and np.size(other) == 1:
-            # As numpy stretches it.
-            return self.__mul__(np.ravel(other)[0])
-        if len(data) > 16 and np.size(other) != self.slots:
-            wanted, got = f"{self.slots} values, or one for all slots", str(np.size(other))
-            remedy = "fill the rest: zeros would make these slots 0"
-            raise BadInput("multiply", wanted, got, remedy)
-        return self._with(self._native.multiply_plain(data))
+        return self._with(self._native.multiply_plain(self._factor("multiply", other)))
 
     __rmul__ = __mul__
 
@@ -324,7 +307,10 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
         if step != 1 or stop <= start:
             remedy = "use ckks.Matrix for other choices of slots"
             raise BadInput("slice", "one slot or more, without a step", str(key), remedy)
-        return slots_after(self, "slice", start, stop - start, 0)
+        op = "slice"
+        native = _native.CkksFunction.placed(op, self.slots, start, stop - start, 0)
+        made: Self = self._computing(op).evaluate(native, [self], False)[0]
+        return made
 
     def __iter__(self) -> NoReturn:
         remedy = "slice it, as in x[2:5], or decrypt it"
@@ -488,6 +474,29 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
         """
         return self._computing("conjugate").conjugate(self)
 
+    def _dot(self, other: Any) -> Self:
+        """The sum over all slots of the product with another vector, or with plain values."""
+        op = "dot product"
+        same = self._beside(op, other) if isinstance(other, Vector) else None
+        return self._computing(op, same)._inner(self, other)
+
+    def _term(self, op: str, values: Any) -> Beside:
+        """Plain values to add, filled with zeros."""
+        if isinstance(values, Plaintext):
+            return values._native
+        return vector(op, values, self.slots, single=True)[0]
+
+    def _factor(self, op: str, values: Any) -> Beside:
+        """Plain values to multiply by: one for each slot, or one for all, as numpy stretches it."""
+        if np.ndim(values) and np.size(values) == 1:
+            values = np.ravel(values)[0]
+        found = self._term(op, values)
+        if isinstance(found, bytes) and len(found) > 16 and np.size(values) != self.slots:
+            wanted, got = f"{self.slots} values, or one for all slots", str(np.size(values))
+            remedy = "fill the rest: zeros would make these slots 0"
+            raise BadInput(op, wanted, got, remedy)
+        return found
+
     def _computing(self, op: str, other: Vector[Any] | None = None) -> Computes[Self, N]:
         """The server that computes with it, or the program that records it."""
         raise NotImplementedError
@@ -503,13 +512,6 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
         wanted, got = (f"a {type(x).__name__} of CKKS" for x in (self, other))
         remedy = "declare arguments by input() of the program, and run it on ciphertexts"
         raise BadInput(op, wanted, got, remedy)
-
-
-def slots_after(x: V, op: str, start: int, count: int, to: int) -> V:
-    """`count` values from slot `start` on, moved to slot `to`; zeros elsewhere."""
-    native = _native.CkksFunction.placed(op, operand(x, op).slots, start, count, to)
-    made: V = computing(x, op).evaluate(native, [x], False)[0]
-    return made
 
 
 def at_level(op: str, level: Any, most: int) -> int:

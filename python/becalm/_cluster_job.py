@@ -190,7 +190,7 @@ class Job(_html.Shown):
         tell: Callable[[int, int], object] | None,
         done: int,
     ) -> Any:
-        """What `ask` finds, once it finds it."""
+        """Waits until `ask` finds something, and returns it."""
         pause, stuck = 0.01, False
         while True:
             if self._cancelled or (tell is not None and tell(done, self.chunks) is False):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from becalm import _native
 from becalm._called import called
 from becalm._ckks_arithmetic import Matrix
-from becalm._ckks_ciphertext import doubted
+from becalm._ckks_ciphertext import applied, doubted, ran
 from becalm.errors import BadInput, Unsupported, WrongKey
 
 Block: TypeAlias = _native.CkksCiphertext
@@ -313,31 +313,39 @@ def union(keys: Sequence[_native.CkksKeys]) -> _native.CkksKeys:
     return functools.reduce(lambda made, key: made.union(key), keys)
 
 
-def paired(op: str, x: Ciphertext, y: Ciphertext) -> list[tuple[Block, Block]]:
-    """The blocks of two messages of one length, side by side."""
-    if len(x._blocks) != len(y._blocks):
-        got = f"{len(x._blocks)} and {len(y._blocks)} blocks"
+def lanes_of(op: str, x: object) -> list[list[Block]]:
+    """A lane for each block of a message."""
+    return [[block] for block in cipher(op, x)._blocks]
+
+
+def together(op: str, messages: Sequence[Ciphertext]) -> list[tuple[Block, ...]]:
+    """The blocks of messages of one length, side by side."""
+    sizes = sorted({len(x._blocks) for x in messages})
+    if len(sizes) > 1:
+        got = f"{sizes[0]} and {sizes[-1]} blocks"
         raise BadInput(op, "messages of one length", got, "fill the shorter with zeros")
-    return list(zip(x._blocks, y._blocks, strict=True))
+    return list(zip(*(x._blocks for x in messages), strict=True))
 
 
 def computed(
     op: str,
-    keys: _native.CkksKeys,
+    keys: _native.CkksKeys | None,
     lanes: Sequence[Sequence[Block]],
-    record: Callable[..., list[_native.CkksRegister]],
+    record: Callable[..., Sequence[_native.CkksRegister]],
 ) -> list[Ciphertext]:
     """The results of one program, run once on every lane; each result has a block of each lane.
 
     `record` gets the program and a register for each block of a lane, at the lowest level of all
-    lanes, and returns the results.
+    lanes, and returns the results. Without keys it is a program that needs none.
     """
     with called(op):
-        program = _native.CkksProgram(lanes[0][0].params)
-        for result in record(program, *(_argument(program, xs) for xs in zip(*lanes, strict=True))):
-            program.output(result)
-        made = _native.CkksPrepared(keys, program).run(lanes)
-    return [Ciphertext(list(blocks)) for blocks in zip(*made, strict=True)]
+        return [Ciphertext(blocks) for blocks in ran(lanes, record, keys)]
+
+
+def keyless(op: str, lanes: Sequence[Sequence[Block]], apply: Callable[..., Any]) -> Ciphertext:
+    """The result of one call that blocks and registers have under one name, and needs no key."""
+    with called(op):
+        return Ciphertext(applied(lanes, apply))
 
 
 def instructed(
@@ -355,8 +363,3 @@ def instructed(
             block = apply(keys, *lanes[0])
         return Ciphertext([block])
     return computed(op, keys, lanes, lambda program, *xs: [apply(program, *xs)])[0]
-
-
-def _argument(program: _native.CkksProgram, lanes: Sequence[Block]) -> _native.CkksRegister:
-    real = all(x.real for x in lanes)
-    return program.input(min(x.level for x in lanes), lanes[0].slots, real)

@@ -13,7 +13,6 @@ from becalm import _native
 from becalm._ckks_sets import turn
 from becalm._ckks_vector import at_level, numbers
 from becalm._desilo import (
-    Block,
     Ciphertext,
     Key,
     Plaintext,
@@ -21,8 +20,10 @@ from becalm._desilo import (
     computed,
     instructed,
     key_for,
+    keyless,
     kind_of,
-    paired,
+    lanes_of,
+    together,
     union,
 )
 from becalm._native_calls import Operand
@@ -65,8 +66,8 @@ class Arithmetic:
         if not isinstance(x, Ciphertext):
             x, y = y, x
         if isinstance(y, Ciphertext):
-            return Ciphertext([a.add(b) for a, b in paired("add", x, y)])
-        return self._with_plain("add", x, y, _plain_sum)
+            return keyless("add", together("add", [x, y]), lambda a, b: a.add(b))
+        return self._with_plain("add", x, y, lambda a, values: a.add_plain(values))
 
     def subtract(self, x: Any, y: Any) -> Ciphertext:
         """x − y: ciphertexts, or one and numbers.
@@ -90,10 +91,10 @@ class Arithmetic:
         [-4.0, -3.0, -2.0, -1.0]
         """
         if isinstance(x, Ciphertext) and isinstance(y, Ciphertext):
-            return Ciphertext([a.subtract(b) for a, b in paired("subtract", x, y)])
+            return keyless("subtract", together("subtract", [x, y]), lambda a, b: a.subtract(b))
         if isinstance(x, Ciphertext):
-            return self._with_plain("subtract", x, -_numbers("subtract", y), _plain_sum)
-        return self.add(self.negate(y), x)
+            return self._with_plain("subtract", x, y, lambda a, values: a.subtract_plain(values))
+        return self._with_plain("subtract", y, x, lambda a, values: a.subtract_from_plain(values))
 
     def negate(self, ciphertext: Ciphertext) -> Ciphertext:
         """−x.
@@ -109,8 +110,7 @@ class Arithmetic:
         >>> engine.decrypt(engine.negate(x), secret_key).round(2).tolist()
         [-1.0, -2.0, -3.0, -4.0]
         """
-        x = cipher("negate", ciphertext)
-        return Ciphertext([b.negate() for b in x._blocks])
+        return keyless("negate", lanes_of("negate", ciphertext), lambda b: b.negate())
 
     def multiply(self, x: Any, y: Any, relinearization_key: Key | None = None) -> Ciphertext:
         """x·y, one level lower: ciphertexts, which takes the key, or one and numbers.
@@ -140,9 +140,9 @@ class Arithmetic:
         if not isinstance(y, Ciphertext):
             if relinearization_key is not None:
                 key_for("multiply", relinearization_key, "relinearization")
-            return self._with_plain("multiply", x, y, lambda a, b: a.multiply_plain(b))
+            return self._with_plain("multiply", x, y, lambda a, values: a.multiply_plain(values))
         keys = key_for("multiply", relinearization_key, "relinearization")._native
-        lanes = paired("multiply", x, y)
+        lanes = together("multiply", [x, y])
         return instructed("multiply", keys, lanes, lambda calls, a, b: calls.multiply(a, b))
 
     def square(self, ciphertext: Ciphertext, relinearization_key: Key) -> Ciphertext:
@@ -192,8 +192,8 @@ class Arithmetic:
         """
         op = "multiply_imaginary_integer"
         x, factor = (x, y) if isinstance(x, Ciphertext) else (y, x)
-        ciphertext, times = cipher(op, x), _integer(op, factor)
-        return Ciphertext([_multiple(b.multiply_i(), times) for b in ciphertext._blocks])
+        lanes, times = lanes_of(op, x), _integer(op, factor)
+        return computed(op, None, lanes, lambda _, b: [b.multiply_i().multiple(times)])[0]
 
     def conjugate(self, ciphertext: Ciphertext, conjugation_key: Key) -> Ciphertext:
         """The complex conjugate.
@@ -217,7 +217,7 @@ class Arithmetic:
         [(1-2j)]
         """
         keys = key_for("conjugate", conjugation_key, "conjugation")._native
-        lanes = [[b] for b in cipher("conjugate", ciphertext)._blocks]
+        lanes = lanes_of("conjugate", ciphertext)
         return instructed("conjugate", keys, lanes, lambda calls, x: calls.conjugate(x))
 
     def rotate(
@@ -259,7 +259,7 @@ class Arithmetic:
         if fixed is not None and delta not in (None, fixed):
             remedy = "leave delta out, or use a rotation key"
             raise BadInput(op, f"the delta {fixed} of the key", repr(delta), remedy)
-        left, lanes = self._left(delta if fixed is None else fixed), [[b] for b in x._blocks]
+        left, lanes = self._left(delta if fixed is None else fixed), lanes_of(op, x)
         if fixed is None and left == 0:
             return x
         if fixed is not None or left.bit_count() == 1:
@@ -327,7 +327,7 @@ class Arithmetic:
         [3.0, 4.0, 1.0, 2.0]
         """
         op = "rotate_batch"
-        lanes = [[b] for b in cipher(op, ciphertext)._blocks]
+        lanes = lanes_of(op, ciphertext)
         if isinstance(rotation_keys, Key):
             keys = key_for(op, rotation_keys, "rotation")._native
             if deltas is None:
@@ -394,7 +394,7 @@ class Arithmetic:
         """
         x = cipher("level_down", ciphertext)
         at = at_level("level_down", level, x.level)
-        return Ciphertext([b.level_down(at) for b in x._blocks])
+        return keyless("level_down", lanes_of("level_down", x), lambda b: b.level_down(at))
 
     def clone(self, ciphertext: Ciphertext) -> Ciphertext:
         """The ciphertext itself: no call changes it.
@@ -470,11 +470,13 @@ class Arithmetic:
             raise BadInput(op, "axis 0, 1 or none", repr(axis), "choose one of these")
         blocks, slots = x._blocks, self._slots
         if axis == 0 or slots == 1:
-            return x if axis == 1 else Ciphertext([_added(blocks)])
+            if axis == 1 or len(blocks) == 1:
+                return x
+            return computed(op, None, [blocks], lambda _, *xs: [_added(xs)])[0]
         keys = key_for(op, rotation_key, "rotation")._native
         if axis is None and len(blocks) > 1:
             return computed(op, keys, [blocks], lambda p, *xs: [p.sum(_added(xs), slots)])[0]
-        return instructed(op, keys, [[b] for b in blocks], lambda calls, b: calls.sum(b, slots))
+        return instructed(op, keys, lanes_of(op, x), lambda calls, b: calls.sum(b, slots))
 
     def weighted_sum(self, ciphertexts: Sequence[Ciphertext], weights: Sequence[Any]) -> Ciphertext:
         """w_0 + w_1·x_1 + w_2·x_2 + …: a constant, then a weight for each ciphertext, as many as
@@ -512,19 +514,14 @@ class Arithmetic:
             raise BadInput(op, wanted, got, remedy)
         whole = np.asarray(weights).dtype.kind in "biu"
 
-        def times(block: Block, weight: Any) -> Block:
-            if whole:
-                return _multiple(block, _integer(op, weight))
-            return block.multiply_constant(float(weight))
+        own = [_integer(op, w) if whole else float(w) for w in weights[1:]]
 
-        terms = [
-            Ciphertext([times(b, w) for b in x._blocks])
-            for x, w in zip(listed, weights[1:], strict=False)
-        ]
-        total = terms[0]
-        for term in terms[1:]:
-            total = self.add(total, term)
-        return self.add(total, factors[0])
+        def record(_: object, *xs: _native.CkksRegister) -> list[_native.CkksRegister]:
+            pairs = zip(xs, own, strict=True)
+            terms = [x.multiple(w) if isinstance(w, int) else x.multiply_plain(w) for x, w in pairs]
+            return [_added(terms).add_plain(float(factors[0]))]
+
+        return computed(op, None, together(op, listed[:count]), record)[0]
 
     def _left(self, delta: Any) -> int:
         """A rotation to the right as one to the left."""
@@ -540,22 +537,22 @@ class Arithmetic:
         return [b.tobytes() for b in filled.reshape(-1, self._slots)]
 
     def _with_plain(
-        self, op: str, x: Any, values: Any, apply: Callable[[Block, bytes], Block]
+        self, op: str, x: Any, values: Any, apply: Callable[[Any, bytes], Any]
     ) -> Ciphertext:
         x = cipher(op, x)
         array = _numbers(op, values)
         blocks = [array.astype("<c16").tobytes()] if array.ndim == 0 else self._split(op, array)
         if len(blocks) == 1:
-            blocks *= len(x._blocks)
+            return keyless(op, lanes_of(op, x), lambda a: apply(a, blocks[0]))
         if len(blocks) != len(x._blocks):
             got = f"{len(blocks)} for {len(x._blocks)}"
             raise BadInput(op, "as many blocks of numbers as ciphertexts", got, "pad them")
-        made = [apply(a, b) for a, b in zip(x._blocks, blocks, strict=True)]
-        return Ciphertext(made)
 
+        def record(_: object, *xs: _native.CkksRegister) -> list[_native.CkksRegister]:
+            return [apply(a, b) for a, b in zip(xs, blocks, strict=True)]
 
-def _plain_sum(x: Block, values: bytes) -> Block:
-    return x.add_plain(values)
+        made = computed(op, None, [x._blocks], record)
+        return Ciphertext([block for y in made for block in y._blocks])
 
 
 def _numbers(op: str, values: Any) -> npt.NDArray[Any]:
@@ -581,8 +578,3 @@ def _integer(op: str, factor: Any) -> int:
     if abs(found) >= _MOST_DOUBLED:
         raise BadInput(op, "a whole number below 2^31", str(found), "use multiply")
     return found
-
-
-def _multiple(block: Block, factor: int) -> Block:
-    """A whole multiple by sums: no level, and no error but that of the block."""
-    return block.multiple(factor) if factor else block.subtract(block)

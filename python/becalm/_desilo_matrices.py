@@ -23,6 +23,7 @@ from becalm._desilo import (
     instructed,
     key_for,
     kind_of,
+    lanes_of,
 )
 from becalm._desilo_arithmetic import Arithmetic
 from becalm.errors import BadInput, WrongKey
@@ -233,7 +234,7 @@ class Matrices(Arithmetic):
         encoded = matrix if isinstance(matrix, PlainMatrix) else self.encode_to_plain_matrix(matrix)
         at = min(x.level, encoded.level)
         map_ = encoded._matrix._encoded(self._machine, at)
-        return Ciphertext([key._native.matmul(b, map_) for b in x._blocks])
+        return Ciphertext(key._native.matmul(x._blocks, map_))
 
     def evaluate_polynomial(
         self, ciphertext: Ciphertext, coefficients: Sequence[float], relinearization_key: Key
@@ -295,8 +296,7 @@ class Matrices(Arithmetic):
         op, x = "evaluate_chebyshev_polynomial", cipher("evaluate_polynomial", ciphertext)
         keys = key_for(op, relinearization_key, "relinearization")._native
         real = _coefficients(op, coefficients).tolist()
-        lanes = [[b] for b in x._blocks]
-        return instructed(op, keys, lanes, lambda calls, b: calls.polynomial(b, real))
+        return instructed(op, keys, lanes_of(op, x), lambda calls, b: calls.polynomial(b, real))
 
     def make_power_basis(
         self, ciphertext: Ciphertext, max_power: int, relinearization_key: Key
@@ -361,7 +361,6 @@ class Matrices(Arithmetic):
     ) -> list[Ciphertext]:
         first, count = cipher(op, x), _values.at_least_one(op, "max_power", most)
         keys = key_for(op, key, "relinearization")._native
-        minus_one = np.array(-1, dtype="<c16").tobytes()
 
         def record(
             program: _native.CkksProgram, register: _native.CkksRegister
@@ -372,13 +371,13 @@ class Matrices(Arithmetic):
                 if chebyshev:
                     # T_(m+n) = 2·T_m·T_n − T_(m−n), m − n being 0 or 1.
                     twice = product.add(product)
-                    product = twice.subtract(register) if k % 2 else twice.add_plain(minus_one)
+                    product = twice.subtract(register) if k % 2 else twice.add_plain(-1.0)
                 made.append(product)
             return made[1:]
 
         if count == 1:
             return [first]
-        return [first, *computed(op, keys, [[b] for b in first._blocks], record)]
+        return [first, *computed(op, keys, lanes_of(op, first), record)]
 
 
 def _coefficients(op: str, coefficients: Any) -> npt.NDArray[np.float64]:

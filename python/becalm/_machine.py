@@ -1,4 +1,4 @@
-"""What people are told of the machine that computes."""
+"""The machine that computes, as people are told of it."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def function(x: Any, f: Any, given: tuple[Any, ...], more: dict[str, Any]) -> An
         if len(given) == 1 and f in _OF_ONE:
             return _OF_ONE[f](x)
         if len(given) == 2 and f in (np.dot, np.inner):
-            return (given[0] * given[1]).sum()
+            return x._dot(given[1] if given[0] is x else given[0])
         if len(given) == 2 and f is np.roll and given[0] is x:
             return x.rotate(-given[1])
     raise _refused(f.__name__)

@@ -66,8 +66,8 @@ from becalm._ckks_sets import (
     USUAL_SIZE,
     Params,
     Price,
-    compact_of,
     known,
+    noted,
     params,
     planned,
     priced,
@@ -303,6 +303,7 @@ def keygen(
         conjugate=conjugate,
         compact=compact,
         needs=needs,
+        device=device,
     )
     machine = machine_of(plan, allow_insecure, threads, device)
     native = _native.CkksSecretKey.generate(machine)
@@ -375,41 +376,30 @@ def load_server(
     file = _values.path("load", path)
     with of_kind("load", file, "becalm.ckks_evaluation_keys"):
         found, note = _native.ckks_keys_of_file(file)
-    noted = _native.CkksPlan.noted(note)
-    size = noted[2] if bootstrap == AS_MADE else bootstrap
-    if kinds is None and size is not None:
-        kinds = noted[1] or None
     if compact and budget is not None:
         remedy = 'leave one of them out: memory="low" takes the least'
         raise BadInput("load", "compact keys, or a budget of memory", "both", remedy)
-    plan = planned(
-        found if name is None else name,
-        slots=noted[0] if slots is None else slots,
+    plan = noted(
+        found if name is None else str(name),
+        note,
+        slots=slots,
         kinds=kinds,
-        bootstrap=size,
-        levels=None,
-        stage_count=noted[3] if stage_count is None else stage_count,
-        compact=compact_of(noted[4]) if compact is None else compact,
-        iterations=noted[5],
+        bootstrap=bootstrap,
+        stage_count=stage_count,
+        compact=compact,
     )
     machine = machine_of(plan, allow_insecure, threads, device)
+    if budget is not None:
+        try:
+            return Server(plan, machine, *plan.opened(machine, file, budget))
+        except OutOfMemory as e:
+            remedy = 'allow more memory, "low", or keys of bootstrap="small" or of more stages'
+            raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None
     try:
-        keys = _native.CkksKeys.load(
-            machine, file, budget is not None, "ready" if budget else plan.form
-        )
+        return Server(plan, machine, _native.CkksKeys.load(machine, file, False, plan.form))
     except OutOfMemory as e:
         remedy = plan.reading(_native.CkksKeys.load(machine, file, True), _native.free_memory())
         raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None
-    if budget is None:
-        return Server(plan, machine, keys)
-    if not budget:
-        return Server(plan, machine, keys, 0)
-    try:
-        matrices, ready = keys.divided(plan.programs, budget)
-    except OutOfMemory as e:
-        remedy = 'allow more memory, "low", or keys of bootstrap="small" or of more stages'
-        raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None
-    return Server(plan, machine, keys.ready(ready), matrices)
 
 
 def _budget(memory: str | float) -> int | None:

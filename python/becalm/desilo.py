@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from becalm import _native, _public, _values, ckks
 from becalm._ckks_prepared import Prepared
-from becalm._ckks_sets import SIZES, staged, turn
+from becalm._ckks_sets import SIZES, USUAL_SIZE, staged, turn
 from becalm._ckks_vector import at_level, numbers
 from becalm._desilo import (
     Ciphertext,
@@ -46,7 +46,7 @@ from becalm._desilo import (
     key_for,
     kind_of,
     missing,
-    paired,
+    together,
     union,
 )
 from becalm._desilo_key_files import KeyFiles
@@ -215,7 +215,7 @@ class Engine(Matrices, KeyFiles):
         return self._key(secret_key, "small_bootstrap", needs)
 
     def create_bootstrap_key(
-        self, secret_key: SecretKey, stage_count: int | None = None, size: str = "medium"
+        self, secret_key: SecretKey, stage_count: int | None = None, size: str = USUAL_SIZE
     ) -> Key:
         """For `bootstrap`: 3 stages unless another `stage_count` is given, `size` `"small"`,
         `"medium"` or `"large"`.
@@ -225,14 +225,14 @@ class Engine(Matrices, KeyFiles):
         return self._bootstrap_key(secret_key, "bootstrap", kind, stage_count, size)
 
     def create_lossy_bootstrap_key(
-        self, secret_key: SecretKey, stage_count: int | None = None, size: str = "medium"
+        self, secret_key: SecretKey, stage_count: int | None = None, size: str = USUAL_SIZE
     ) -> Key:
         """For `lossy_bootstrap` and `sign_bootstrap`."""
         self._require_lossy("create_lossy_bootstrap_key")
         return self._bootstrap_key(secret_key, "lossy_bootstrap", "slots_first", stage_count, size)
 
     def create_merge_bootstrap_key(
-        self, secret_key: SecretKey, stage_count: int | None = None, size: str = "medium"
+        self, secret_key: SecretKey, stage_count: int | None = None, size: str = USUAL_SIZE
     ) -> Key:
         """For `merge_bootstrap`."""
         self._require_merge("create_merge_bootstrap_key")
@@ -244,7 +244,9 @@ class Engine(Matrices, KeyFiles):
         if size not in SIZES:
             remedy = "choose one of these"
             raise BadInput(f"create_{purpose}_key", f"a size of {list(SIZES)}", repr(size), remedy)
-        plan = self._plan(kind, stages, size)
+        # The sign of values takes the other kind's key, and some rotations of its own.
+        kinds = [kind, "sign"] if kind == "slots_first" else [kind]
+        plan = self._plan(kinds, stages, size)
         try:
             made = self._made(secret, plan.needs())
         except OutOfMemory as e:
@@ -294,10 +296,8 @@ class Engine(Matrices, KeyFiles):
             raise WrongParams(op, f"{what} of `{self._machine.name}`", got, remedy)
 
     def _highest(self) -> int:
-        """The highest level of conjugation and products, which a bootstrap does behind its first
-        transform only.
-        """
-        return self._chain.top_level - self._stage_count if self._bootstraps else self._max_level
+        """The highest level of conjugation and products."""
+        return self._chain.product_level if self._bootstraps else self._max_level
 
     # Messages.
 
@@ -448,7 +448,7 @@ class Engine(Matrices, KeyFiles):
         if not (a._real and b._real):
             remedy = "bootstrap complex ciphertexts one by one"
             raise BadInput(op, "two ciphertexts known to be real", "others", remedy)
-        lanes = [[x, y] for x, y in paired(op, a, b)]
+        lanes = [[x, y] for x, y in together(op, [a, b])]
         made = self._bootstrapped(op, kind, purpose, "merged", keys, named, stage_count, lanes)
         first, second = zip(*made, strict=True)
         return Ciphertext(list(first)), Ciphertext(list(second))
@@ -476,9 +476,9 @@ class Engine(Matrices, KeyFiles):
                 remedy = "make a key for as many stages, or use a small bootstrap key"
                 wanted = f"the {key.stage_count} stages of the key"
                 raise BadInput(op, wanted, str(stage_count), remedy)
-            stages, size = key.stage_count, key.size or "medium"
+            stages, size = key.stage_count, key.size or USUAL_SIZE
         elif set(held) == {"rotation", "small_bootstrap"}:
-            stages, size = self._plan(kind, stage_count, "small").stages, "small"
+            stages, size = self._plan([kind], stage_count, "small").stages, "small"
         else:
             wanted = f"a {purpose} key, or a rotation key and a small bootstrap key"
             got = " and ".join(sorted(held)) or "neither"
@@ -487,7 +487,7 @@ class Engine(Matrices, KeyFiles):
             ready = self._prepare(kind, stages, size, values, [*own, *held.values()])
             return ready.run(lanes)
         except OutOfMemory as e:
-            plan = self._plan(kind, stages, size)
+            plan = self._plan([kind], stages, size)
             remedy = plan.of_stages(_native.free_memory(), _SMALLER)
             raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None
 
@@ -501,14 +501,14 @@ class Engine(Matrices, KeyFiles):
             last = self._prepared = (native, Prepared(union(native), None))
         which = (kind, stages, size, values)
         return last[1].of(
-            which, "", lambda: self._plan(kind, stages, size).record(kind, None, values)
+            which, "", lambda: self._plan([kind], stages, size).record(kind, None, values)
         )
 
-    def _plan(self, kind: str, stages: int | None, size: str) -> _native.CkksPlan:
+    def _plan(self, kinds: list[str], stages: int | None, size: str) -> _native.CkksPlan:
         name, form = self._machine.name, self._form
         return staged(
             stages,
-            lambda n: _native.CkksPlan(name, self._slots, [kind], size, n, [], False, form),
+            lambda n: _native.CkksPlan(name, self._slots, kinds, size, n, [], False, form),
         )
 
     def _require_bootstrap(self, op: str) -> None:

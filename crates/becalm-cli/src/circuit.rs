@@ -85,7 +85,7 @@ struct CircuitArgs {
 /// Limits on the cost of reading a circuit.
 #[derive(clap::Args)]
 struct LimitArgs {
-    /// Memory in bytes that reading the file may take (1 GiB by default). A file longer than a 64th of it is refused.
+    /// Memory in bytes that reading the file may take (1 GiB by default). A file longer than a 64th of it is an error.
     #[arg(long)]
     limit: Option<u64>,
     /// Processor time in seconds that Yosys, which reads Verilog, may take (60 by default).
@@ -291,8 +291,8 @@ fn begins(path: &Path, count: u64) -> Result<Vec<u8>> {
     Ok(head)
 }
 
-/// A file of becalm's begins with the length of its header in eight bytes, and `{`. A binary of the processor, which begins
-/// with its own magic word, is refused.
+/// A file of becalm's begins with the length of its header in eight bytes, and `{`. A binary of the processor begins
+/// with its own magic word, and raises an error.
 fn is_program(path: &Path) -> Result<bool> {
     let head = begins(path, 9)?;
     if head.starts_with(&MAGIC.to_le_bytes()) {

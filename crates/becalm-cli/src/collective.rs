@@ -67,7 +67,7 @@ pub struct AnswerArgs {
     /// The first messages of all parties, the own one among them.
     #[arg(required = true)]
     messages: Vec<PathBuf>,
-    /// What each other party dealt to this one, if fewer than all decrypt.
+    /// The shares that each other party dealt to this one, if fewer than all decrypt.
     #[arg(short, long)]
     dealt: Vec<PathBuf>,
     /// Where the second message goes, for whoever adds the messages up.

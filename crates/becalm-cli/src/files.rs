@@ -1,4 +1,4 @@
-//! `becalm keygen | encrypt | eval | decrypt`: the same job in separate steps, with files between them. What runs here is TFHE.
+//! `becalm keygen | encrypt | eval | decrypt`: the same job in separate steps, with files between them. TFHE runs here.
 
 use crate::output::{Force, read};
 use crate::report::{self, Given, facts};

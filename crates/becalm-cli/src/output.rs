@@ -1,4 +1,4 @@
-//! Files that the command writes. A file that exists is refused, before the work that the new one is for, unless `--force`
+//! Files that the command writes. A file that exists is an error, before the work that the new one is for, unless `--force`
 //! allows the command to overwrite it.
 
 use crate::status::usage;
@@ -99,7 +99,7 @@ impl Force {
     /// Puts files in place together: all of them or none.
     ///
     /// # Errors
-    /// As [`replace_all`]: a file that another process has made since [`Force::require_new`] is refused too.
+    /// As [`replace_all`]: a file that another process has made since [`Force::require_new`] is an error too.
     pub fn save(self, parts: Vec<Part>) -> Result<()> {
         Ok(replace_all(parts, self.force)?)
     }

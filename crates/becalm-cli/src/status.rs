@@ -3,7 +3,7 @@
 use crate::signals;
 use std::fmt;
 
-/// What `--help` says of it.
+/// Its text in `--help`.
 pub const HELP: &str = "Exit status:
   0  all results are right
   1  a result is wrong, or nothing could be measured

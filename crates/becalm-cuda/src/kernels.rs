@@ -1,4 +1,4 @@
-//! What kernels are compiled for: a ring of TFHE, or a size of polynomials of CKKS.
+//! The sizes that kernels are compiled for: a ring of TFHE, or a size of polynomials of CKKS.
 
 use crate::rings::{RINGS, Ring, TEST_RINGS};
 

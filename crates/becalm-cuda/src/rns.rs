@@ -49,7 +49,7 @@ pub struct Job {
     pub unused: u64,
 }
 
-/// What the last part of a forward transform does to the values.
+/// The last step of a forward transform, on the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Epilogue {
     /// Nothing.

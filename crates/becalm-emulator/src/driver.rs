@@ -6,8 +6,8 @@
 //!
 //! `$BECALM_EMULATOR_DRIVER` makes it another machine's: `version=12080` (what `cuDriverGetVersion` says; 13000 without),
 //! `devices=2` (one without; with none `cuInit` fails as a driver does), `init=999` (what `cuInit` says), `capability=8.0,7.5` of
-//! each device (9.0 without), `memory=1048576` (bytes of each device; 4 GiB without), `module=209` (what every module is refused
-//! with).
+//! each device (9.0 without), `memory=1048576` (bytes of each device; 4 GiB without), `module=209` (the error for every
+//! module).
 
 use crate::Emulated;
 use becalm_cuda::launch::CLUSTER;

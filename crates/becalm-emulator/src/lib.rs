@@ -141,7 +141,7 @@ pub struct Emulated {
     info: DeviceInfo,
     /// Launches after which the device is lost.
     life: u64,
-    /// Which launch is refused as it is put, counted from 1; 0 for none.
+    /// Which launch fails as it is put, counted from 1; 0 for none.
     refused: u64,
     unrecorded: Option<Recordings>,
     state: Mutex<State>,

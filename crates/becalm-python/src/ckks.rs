@@ -2,11 +2,11 @@
 
 use crate::call::{guarded, raise};
 use crate::ciphertext::trust;
-use crate::ckks_machine::{Call, CkksMachine, Kept, Plain, Shared, Vector, brief, values};
-use crate::ckks_plain::CkksPlaintext;
+use crate::ckks_machine::{Call, CkksMachine, Kept, Plain, Shared, Vector, brief};
+use crate::ckks_plain::Given;
 use becalm::cipher::{Account, Rlwe, Standing};
 use becalm::ckks::Context;
-use becalm::program::rlwe::Operator;
+use becalm::program::rlwe::{Operator, Plaintext as Beside};
 use becalm::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -68,8 +68,20 @@ impl CkksCiphertext {
     }
 
     /// A call that needs no key.
-    fn with<'a>(&'a self, inputs: &'a [&'a Vector], plain: Option<&'a Arc<Plain>>) -> Call<'a> {
+    fn with<'a>(&'a self, inputs: &'a [&'a Vector], plain: Option<Arc<Plain>>) -> Call<'a> {
         Call { on: &self.0.on, keys: None, inputs, plain, long: false }
+    }
+
+    /// An operator on this vector and values.
+    fn beside(
+        &self,
+        py: Python<'_>,
+        op: &'static str,
+        given: &Given<'_>,
+        operator: impl FnOnce(Beside) -> Operator,
+    ) -> PyResult<Self> {
+        let operator = operator(given.beside());
+        self.with(&[&self.0], given.encoded()).operator(py, op, &operator).map(CkksCiphertext)
     }
 }
 
@@ -254,39 +266,24 @@ impl CkksCiphertext {
         self.with(&[&self.0], None).operator(py, "negate", &Operator::Negate).map(CkksCiphertext)
     }
 
-    /// `self + values`.
-    fn add_plain(&self, py: Python<'_>, data: &[u8]) -> PyResult<Self> {
-        self.with(&[&self.0], None)
-            .operator(py, "add", &Operator::AddPlain(values(data).into()))
-            .map(CkksCiphertext)
+    /// `self + values`; of encoded values at the lower of the two levels.
+    fn add_plain(&self, py: Python<'_>, values: Given<'_>) -> PyResult<Self> {
+        self.beside(py, "add", &values, Operator::AddPlain)
+    }
+
+    /// `self − values`.
+    fn subtract_plain(&self, py: Python<'_>, values: Given<'_>) -> PyResult<Self> {
+        self.beside(py, "subtract", &values, Operator::SubtractPlain)
+    }
+
+    /// `values − self`.
+    fn subtract_from_plain(&self, py: Python<'_>, values: Given<'_>) -> PyResult<Self> {
+        self.beside(py, "subtract", &values, Operator::SubtractFromPlain)
     }
 
     /// `self · values`, one level lower.
-    fn multiply_plain(&self, py: Python<'_>, data: &[u8]) -> PyResult<Self> {
-        self.with(&[&self.0], None)
-            .operator(py, "multiply", &Operator::MultiplyPlain(values(data).into()))
-            .map(CkksCiphertext)
-    }
-
-    /// `self + plain`, at the lower of the two levels.
-    fn add_encoded(&self, py: Python<'_>, plain: &CkksPlaintext) -> PyResult<Self> {
-        let args = [&self.0];
-        let call = self.with(&args, Some(plain.encoded()));
-        call.operator(py, "add", &Operator::AddPlain(plain.beside())).map(CkksCiphertext)
-    }
-
-    /// `self · plain`, one level below the lower of the two.
-    fn multiply_encoded(&self, py: Python<'_>, plain: &CkksPlaintext) -> PyResult<Self> {
-        let args = [&self.0];
-        let call = self.with(&args, Some(plain.encoded()));
-        call.operator(py, "multiply", &Operator::MultiplyPlain(plain.beside())).map(CkksCiphertext)
-    }
-
-    /// `self · factor`, one level lower.
-    fn multiply_constant(&self, py: Python<'_>, factor: f64) -> PyResult<Self> {
-        self.with(&[&self.0], None)
-            .operator(py, "multiply", &Operator::MultiplyPlain(factor.into()))
-            .map(CkksCiphertext)
+    fn multiply_plain(&self, py: Python<'_>, values: Given<'_>) -> PyResult<Self> {
+        self.beside(py, "multiply", &values, Operator::MultiplyPlain)
     }
 
     /// The bits and the count of the integers that its coefficients are; none of values in slots.
@@ -298,19 +295,16 @@ impl CkksCiphertext {
     /// `self · factor` for an integer, by sums.
     fn multiple(&self, py: Python<'_>, factor: i64) -> PyResult<Self> {
         self.with(&[&self.0], None)
-            .one(py, "multiply", |p, r| p.multiple(r[0], factor))
+            .operator(py, "multiply", &Operator::Multiple(factor))
             .map(CkksCiphertext)
     }
 
-    /// `self + integers` that everybody knows, 8 bytes each.
-    fn add_integers(&self, py: Python<'_>, data: &[u8]) -> PyResult<Self> {
+    /// Integers that everybody knows, 8 bytes each, as a ciphertext that hides nothing, to be added to this one of integers.
+    fn public(&self, py: Python<'_>, data: &[u8]) -> PyResult<Self> {
         let (key, data) = (on_kept!(self, key_id), integers(data));
         let bits = on_kept!(self, integers).map_or(0, |own| own.bits);
         let public = |c: &Context| Ok((c.public_integers(&data, bits, key)?, true));
-        let other = Vector::made(py, &self.0.on, public)?;
-        self.with(&[&self.0, &other], None)
-            .one(py, "add", |p, r| p.add(r[0], r[1]))
-            .map(CkksCiphertext)
+        CkksCiphertext::made(py, &self.0.on, public)
     }
 
     /// `i · self`, exact.

@@ -3,10 +3,10 @@
 use crate::call::{Watched, guarded, raise, supervised};
 use crate::ckks::CkksCiphertext;
 use crate::ckks_machine::{
-    Call, CkksMachine, MemoryBudget, Shared, Vector, brief, prepared, require, require_rotations,
-    run_lanes, watched,
+    Call, CkksMachine, Shared, Vector, brief, prepared, require, require_rotations, run_lanes,
+    watched,
 };
-use crate::ckks_plain::CkksMap;
+use crate::ckks_plain::{CkksMap, Given};
 use crate::ckks_program::CkksProgram;
 use becalm::backend::Prepared;
 use becalm::cipher;
@@ -75,27 +75,6 @@ impl CkksKeys {
     fn bytes_as(&self, form: &str) -> PyResult<usize> {
         let form = cipher::KeyForm::named(form).map_err(raise)?;
         guarded(|| Ok(self.0.context.bytes_as(&self.1, form)))
-    }
-
-    /// Divides `budget` bytes between the matrices of the bootstraps that may run and these keys: the bytes of each.
-    fn divided(
-        &self,
-        programs: Vec<PyRef<'_, CkksProgram>>,
-        budget: usize,
-    ) -> PyResult<(usize, usize)> {
-        guarded(|| {
-            let programs: Vec<_> = programs.iter().map(|program| program.now()).collect();
-            let each = programs.iter().map(|program| &**program);
-            MemoryBudget::of_each(&self.0.context, each, &self.1, budget).map_err(raise)
-        })
-        .map(|s| (s.matrices, s.keys))
-    }
-
-    /// The same keys, of which as many are ready as fit `budget` bytes.
-    fn ready(&self, py: Python<'_>, budget: usize) -> PyResult<Self> {
-        let ready = || self.0.context.ready_keys(&self.1, budget);
-        let keys = supervised(py, None, |_| self.0.cpu.install(ready))?;
-        Ok(CkksKeys(self.0.clone(), Arc::new(keys)))
     }
 
     /// These keys and others of the same secret.
@@ -169,15 +148,38 @@ impl CkksKeys {
         brief(py, &self.0, |_| require(&self.0, &self.1, &program))
     }
 
-    /// A matrix times the slots, one level lower.
-    fn matmul(
+    /// The sum of a·b over all slots, in every slot.
+    fn inner(
+        &self,
+        py: Python<'_>,
+        a: &CkksCiphertext,
+        b: &CkksCiphertext,
+    ) -> PyResult<CkksCiphertext> {
+        self.with(&[&a.0, &b.0], true).operator(py, "dot", &Operator::Inner).map(CkksCiphertext)
+    }
+
+    /// The same of a vector and values.
+    fn inner_plain(
         &self,
         py: Python<'_>,
         x: &CkksCiphertext,
-        map: &CkksMap,
+        values: Given<'_>,
     ) -> PyResult<CkksCiphertext> {
-        let mut made = self.with(&[&x.0], true).ready(py, &map.0)?;
-        Ok(CkksCiphertext(made.remove(0)))
+        let (inputs, operator) = ([&x.0], Operator::InnerPlain(values.beside()));
+        let call = Call { plain: values.encoded(), ..self.with(&inputs, true) };
+        call.operator(py, "dot", &operator).map(CkksCiphertext)
+    }
+
+    /// A matrix times the slots of each ciphertext, one level lower.
+    fn matmul(
+        &self,
+        py: Python<'_>,
+        xs: Vec<Bound<'_, CkksCiphertext>>,
+        map: &CkksMap,
+    ) -> PyResult<Vec<CkksCiphertext>> {
+        let lanes: Vec<Vec<&Vector>> = xs.iter().map(|x| vec![&x.get().0]).collect();
+        let made = run_lanes(py, &self.0, &self.1, &map.0, &lanes, None)?;
+        Ok(made.into_iter().flatten().map(CkksCiphertext).collect())
     }
 
     /// Σ c_i·T_i(factor·x + offset) of the slots, at the scale of the level that is left.

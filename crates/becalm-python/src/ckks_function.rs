@@ -3,6 +3,7 @@
 use crate::call::{guarded, raise};
 use becalm::apps::real::{self, Aim, Asked, Function, Named};
 use becalm::ckks::{self, Chebyshev};
+use becalm::program::rlwe::Operator;
 use becalm::{Error, Result};
 use pyo3::prelude::*;
 
@@ -109,6 +110,12 @@ impl CkksFunction {
         made(|| Ok(real::placed(slots, start, count, to)?.named(name)))
     }
 
+    /// The first values of several vectors in one.
+    #[staticmethod]
+    fn concatenate(slots: usize, counts: Vec<usize>) -> PyResult<Self> {
+        made(|| real::concatenate(slots, &counts))
+    }
+
     /// The product of two matrices.
     #[staticmethod]
     fn matrix_product(size: usize) -> PyResult<Self> {
@@ -181,8 +188,8 @@ pub fn sum_rotations(size: usize) -> Vec<i64> {
     ckks::sum_rotations(size)
 }
 
-/// The levels that a polynomial takes.
+/// The levels that a polynomial of factor·x + offset takes.
 #[pyfunction]
-pub fn chebyshev_depth(coefficients: Vec<f64>) -> usize {
-    Chebyshev(coefficients).depth()
+pub fn polynomial_levels(coefficients: Vec<f64>, factor: f64, offset: f64) -> usize {
+    Operator::Polynomial { p: Chebyshev(coefficients), factor, offset }.levels()
 }

@@ -137,8 +137,8 @@ impl CkksSecretKey {
 
     /// The spent part of the budget for shared decryptions.
     #[getter]
-    fn shared(&self) -> f64 {
-        self.1.shared()
+    fn spent(&self) -> f64 {
+        self.1.spent()
     }
 
     /// Splits the key among parties, of whom any `threshold` decrypt together.

@@ -11,7 +11,7 @@ use becalm::math::buffer::or_refused;
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, Kind};
 use becalm::program::Reg;
-use becalm::program::rlwe::{CkksProgram as Program, Operator};
+use becalm::program::rlwe::{CkksProgram as Program, Operator, RlweInfo};
 use becalm::{Error, Progress, Result, UNWATCHED};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -153,6 +153,12 @@ impl CkksMachine {
     fn name(&self) -> &'static str {
         self.0.context.params().name
     }
+
+    /// Programs that were run on it so far.
+    #[getter]
+    fn runs(&self) -> usize {
+        self.0.keyring.runs()
+    }
 }
 
 /// A ciphertext as it is kept.
@@ -188,6 +194,24 @@ impl Vector {
         work: impl FnOnce(&Context) -> Result<(Rlwe, bool)> + Send,
     ) -> PyResult<Vector> {
         brief(py, on, |context| Vector::new(on, work(context)?))
+    }
+
+    /// Its level, scale, slots and integers.
+    pub(crate) fn info(&self) -> RlweInfo {
+        let (level, scale, slots, integers) = match &self.kept {
+            Kept::Ready(x) => (x.level(), x.scale(), x.slots(), x.integers()),
+            Kept::Packed(x) => (x.level(), x.scale(), x.slots(), x.integers()),
+        };
+        RlweInfo { level, scale, slots, integers: integers.map(|own| own.bits) }
+    }
+
+    /// Keys for programs that need none.
+    pub(crate) fn no_keys(&self) -> Arc<CkksKeys> {
+        let (params, key) = match &self.kept {
+            Kept::Ready(x) => (x.params(), x.key_id()),
+            Kept::Packed(x) => (x.params(), x.key_id()),
+        };
+        Arc::new(CkksKeys::none(params, key))
     }
 
     /// The ciphertext as it is computed with.
@@ -234,7 +258,7 @@ pub(crate) struct Call<'a> {
     pub(crate) keys: Option<&'a Arc<CkksKeys>>,
     pub(crate) inputs: &'a [&'a Vector],
     /// The first plaintext of the program, encoded.
-    pub(crate) plain: Option<&'a Arc<Plain>>,
+    pub(crate) plain: Option<Arc<Plain>>,
     /// Whether the work takes so long that Ctrl-C is to stop it.
     pub(crate) long: bool,
 }
@@ -247,26 +271,15 @@ impl Call<'_> {
         op: &'static str,
         record: impl FnOnce(&mut Program, &[Reg]) -> Result<Vec<Reg>> + Send,
     ) -> PyResult<Vec<Vector>> {
-        let plain = self.plain;
+        let plain = self.plain.clone();
         let ready = |on: &Evaluator<Ckks>, given: &[&Rlwe]| {
             let program = on.record(op, given, record)?;
-            Ok(plain.map_or_else(|| (&program).into(), |x| Prepared::with_plain(&program, x)))
+            Ok(plain.map_or_else(|| (&program).into(), |x| Prepared::with_plain(&program, &x)))
         };
         match self.long {
             true => watched(py, self.on, None, |step| self.run(step, ready)),
             false => brief(py, self.on, |_| self.run(UNWATCHED, ready)),
         }
-    }
-
-    /// [`Call::all`] of a program with one result.
-    pub(crate) fn one(
-        self,
-        py: Python<'_>,
-        op: &'static str,
-        record: impl FnOnce(&mut Program, &[Reg]) -> Result<Reg> + Send,
-    ) -> PyResult<Vector> {
-        let mut made = self.all(py, op, |p, args| Ok(vec![record(p, args)?]))?;
-        made.pop().ok_or_else(|| crate::call::raise(no_result()))
     }
 
     /// [`Call::all`] of an operator with one result.
@@ -280,11 +293,6 @@ impl Call<'_> {
         made.pop().ok_or_else(|| crate::call::raise(no_result()))
     }
 
-    /// Runs a program that is prepared.
-    pub(crate) fn ready(self, py: Python<'_>, ready: &Prepared) -> PyResult<Vec<Vector>> {
-        watched(py, self.on, None, |step| self.run(step, |_, _| Ok(ready.clone())))
-    }
-
     fn run(
         &self,
         progress: Progress,
@@ -292,7 +300,7 @@ impl Call<'_> {
     ) -> Result<Vec<Vector>> {
         let opened = self.inputs.iter().map(|x| x.open()).collect::<Result<Vec<_>>>()?;
         let given: Vec<&Rlwe> = opened.iter().map(Arc::as_ref).collect();
-        let none = || given.first().map(|x| Arc::new(CkksKeys::none(x.params(), x.key_id())));
+        let none = || self.inputs.first().map(|x| x.no_keys());
         let keys = self.keys.cloned().or_else(none).ok_or_else(no_result)?;
         let known: Vec<bool> = self.inputs.iter().map(|x| x.real).collect();
         let run = |on: &Evaluator<Ckks>| {
@@ -345,7 +353,7 @@ pub(crate) fn watched<T: Send>(
     Ok(made)
 }
 
-fn no_result() -> Error {
+pub(crate) fn no_result() -> Error {
     let remedy = "pass one ciphertext or more";
     Error::bad_input("run", "a program with arguments and results", "none", remedy)
 }

@@ -21,13 +21,34 @@ pub struct CkksPlaintext {
 }
 
 impl CkksPlaintext {
-    pub(crate) fn encoded(&self) -> &Arc<Plain> {
-        &self.plain
+    /// The values beside a vector, which comes down to their level.
+    fn beside(&self) -> Beside {
+        Beside { values: self.values.clone(), level: Some(self.plain.level()) }
+    }
+}
+
+/// An operand beside a vector: an encoded plaintext, a number for all slots, or values as bytes.
+#[derive(FromPyObject)]
+pub(crate) enum Given<'py> {
+    Encoded(Bound<'py, CkksPlaintext>),
+    Number(f64),
+    Values(PyBackedBytes),
+}
+
+impl Given<'_> {
+    pub(crate) fn beside(&self) -> Beside {
+        match self {
+            Given::Encoded(plain) => plain.get().beside(),
+            Given::Number(number) => (*number).into(),
+            Given::Values(data) => values(data).into(),
+        }
     }
 
-    /// The values beside a vector, which comes down to their level.
-    pub(crate) fn beside(&self) -> Beside {
-        Beside { values: self.values.clone(), level: Some(self.plain.level()) }
+    pub(crate) fn encoded(&self) -> Option<Arc<Plain>> {
+        match self {
+            Given::Encoded(plain) => Some(plain.get().plain.clone()),
+            _ => None,
+        }
     }
 }
 

@@ -1,18 +1,22 @@
 //! CKKS before anything is made: the cost of keys, which keys would fit, and the bootstraps that they are for.
 
-use crate::call::{guarded, raise};
+use crate::call::{guarded, raise, supervised};
 use crate::ckks_evaluate::CkksKeys;
 use crate::ckks_function::CkksFunction;
+use crate::ckks_machine::{CkksMachine, MemoryBudget};
 use crate::ckks_program::CkksProgram;
 use crate::keys::CkksNeeds;
 use becalm::Result;
+use becalm::backend::{Cpu, by_name};
 use becalm::bootstrap::ckks::{
-    KeyPlan, Kind, Offer, Values, Wish, said, said_or_least, set_for, size_named,
+    Instead, KeyPlan, Kind, Offer, Values, Wish, said, said_or_least, set_for, size_named,
 };
 use becalm::cipher::KeyForm;
 use becalm::ckks::Chain;
 use becalm::params::CkksParams;
 use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The chain of moduli of a parameter set: kilobytes, and enough to plan.
 #[pyclass(frozen, module = "becalm._native")]
@@ -36,6 +40,12 @@ impl CkksChain {
     #[getter]
     fn top_level(&self) -> usize {
         self.0.params().top_level()
+    }
+
+    /// The highest level of products and conjugates, with those of bootstraps.
+    #[getter]
+    fn product_level(&self) -> usize {
+        self.0.params().product_level()
     }
 
     /// The highest level of each tier. Keys of a tier serve no other.
@@ -69,10 +79,6 @@ impl CkksChain {
 fn planned<T>(work: impl FnOnce() -> Result<T>) -> PyResult<T> {
     guarded(|| work().map_err(raise))
 }
-
-/// The contents of a note: slots, kinds, size, stages, form, iterations.
-type Noted =
-    (Option<usize>, Vec<&'static str>, Option<&'static str>, Option<usize>, &'static str, usize);
 
 /// Keys that a user asks for, and their cost.
 #[pyclass(frozen, module = "becalm._native")]
@@ -131,14 +137,32 @@ impl CkksPlan {
         })
     }
 
-    /// The purpose of the keys of a file, as its note says.
+    /// The plan of the keys of a file by its note, but for what is given: a set, slots, kinds, stages, a form; and a size unless it is to be
+    /// `as_made`.
     #[staticmethod]
-    fn noted(note: &str) -> PyResult<Noted> {
+    #[pyo3(signature = (name, note, slots=None, kinds=vec![], size=None, stage_count=None, form=None, as_made=true))]
+    #[allow(clippy::too_many_arguments)]
+    fn noted(
+        name: &str,
+        note: &str,
+        slots: Option<usize>,
+        kinds: Vec<String>,
+        size: Option<&str>,
+        stage_count: Option<usize>,
+        form: Option<&str>,
+        as_made: bool,
+    ) -> PyResult<Self> {
         planned(|| {
-            let Wish { slots, kinds, size, stage_count, iterations, form, .. } = Wish::noted(note)?;
-            let kinds = kinds.into_iter().map(Kind::name).collect();
-            let form = form.unwrap_or(KeyForm::Ready).name();
-            Ok((slots, kinds, size, stage_count, form, iterations))
+            let kinds = kinds.iter().map(|name| Kind::named(name)).collect::<Result<_>>()?;
+            let size = (!as_made).then(|| size.map(size_named).transpose()).transpose()?;
+            let form = form.map(KeyForm::named).transpose()?;
+            let instead = Instead { slots, kinds, size, stage_count, form };
+            let wish = Wish::noted(note)?.instead(instead);
+            let params = match name {
+                "ckks" => set_for(&wish.kinds, None, wish.iterations)?,
+                name => CkksParams::named(name)?,
+            };
+            Ok(CkksPlan(KeyPlan::new(params, &wish)?))
         })
     }
 
@@ -240,10 +264,29 @@ impl CkksPlan {
         self.0.note()
     }
 
-    /// Refuses keys that do not fit `free` bytes with their bootstraps, with arguments of `keygen` that do.
-    fn require(&self, free: Option<usize>) -> PyResult<()> {
+    /// Refuses keys that do not fit `free` bytes with their bootstraps on a machine, with arguments of `keygen` that do.
+    #[pyo3(signature = (free, device="cpu"))]
+    fn require(&self, free: Option<usize>, device: &str) -> PyResult<()> {
         let otherwise = "free memory, or ask for fewer slots or rotations";
-        planned(|| self.0.require("keygen", free, |o| Some(arguments(o)), otherwise))
+        planned(|| {
+            let far = by_name(device, &Cpu::new(1)?)?.is_far();
+            let plan = if far { self.0.clone().far() } else { self.0.clone() };
+            plan.require("keygen", free, |o| Some(arguments(o)), otherwise)
+        })
+    }
+
+    /// Opens the keys of a file within `budget` bytes for them and the matrices of these bootstraps: the keys, and the bytes for matrices.
+    fn opened(
+        &self,
+        py: Python<'_>,
+        on: &CkksMachine,
+        path: PathBuf,
+        budget: usize,
+    ) -> PyResult<(CkksKeys, usize)> {
+        let programs = || self.0.programs().map(|(_, program)| program);
+        let open = || MemoryBudget::opened(&on.0.context, &path, programs(), budget);
+        let (keys, matrices) = supervised(py, None, |_| on.0.cpu.install(open))?;
+        Ok((CkksKeys(on.0.clone(), Arc::new(keys)), matrices))
     }
 
     /// The refusal of keys of a file that do not fit `free` bytes: arguments of `load_server` with which they do.

@@ -4,9 +4,10 @@
 
 use crate::call::{guarded, raise};
 use crate::ciphertext::trust;
+use crate::ckks::CkksCiphertext;
 use crate::ckks_function::CkksFunction;
-use crate::ckks_machine::values;
-use crate::ckks_plain::{CkksMatrix, CkksPlaintext};
+use crate::ckks_machine::{Vector, no_result, run_lanes, values};
+use crate::ckks_plain::{CkksMatrix, Given};
 use crate::keys::CkksNeeds;
 use becalm::apps::real::Recording;
 use becalm::bootstrap::ckks::KeyPlan;
@@ -113,6 +114,34 @@ impl CkksProgram {
         Ok(CkksRegister { recorder: self.0.clone(), reg })
     }
 
+    /// An empty program for the set of a ciphertext.
+    #[staticmethod]
+    fn beside(x: &CkksCiphertext) -> PyResult<Self> {
+        guarded(|| Ok(CkksProgram::of(Program::new(&x.0.on.context))))
+    }
+
+    /// A new argument like these ciphertexts, one for each lane: at the lowest of their levels.
+    fn input_like(&self, lanes: Vec<Bound<'_, CkksCiphertext>>) -> PyResult<CkksRegister> {
+        let real = lanes.iter().all(|x| x.get().0.real);
+        let lanes: Vec<RlweInfo> = lanes.iter().map(|x| x.get().0.info()).collect();
+        let reg = record(&self.0, &[], |recording, _| recording.input_like(&lanes, real))?;
+        Ok(CkksRegister { recorder: self.0.clone(), reg })
+    }
+
+    /// Runs it as it stands, without keys, on lanes, each of a ciphertext for each argument.
+    fn run(
+        &self,
+        py: Python<'_>,
+        lanes: Vec<Vec<Bound<'_, CkksCiphertext>>>,
+    ) -> PyResult<Vec<Vec<CkksCiphertext>>> {
+        let lanes: Vec<Vec<&Vector>> =
+            lanes.iter().map(|lane| lane.iter().map(|x| &x.get().0).collect()).collect();
+        let first =
+            lanes.first().and_then(|lane| lane.first()).ok_or_else(|| raise(no_result()))?;
+        let made = run_lanes(py, &first.on, &first.no_keys(), &(&self.now()).into(), &lanes, None)?;
+        Ok(made.into_iter().map(|lane| lane.into_iter().map(CkksCiphertext).collect()).collect())
+    }
+
     /// A function of these registers: its results. `auto` lets it bootstrap where levels run out.
     fn evaluate(
         &self,
@@ -169,6 +198,16 @@ impl CkksProgram {
     /// In each slot the sum of `size` slots from it on.
     fn sum(&self, x: &CkksRegister, size: usize) -> PyResult<CkksRegister> {
         self.one(&[x], &Operator::Sum(size))
+    }
+
+    /// The sum of a·b over all slots, in every slot.
+    fn inner(&self, a: &CkksRegister, b: &CkksRegister) -> PyResult<CkksRegister> {
+        self.one(&[a, b], &Operator::Inner)
+    }
+
+    /// The same of a vector and values.
+    fn inner_plain(&self, x: &CkksRegister, values: Given<'_>) -> PyResult<CkksRegister> {
+        self.one(&[x], &Operator::InnerPlain(values.beside()))
     }
 
     /// A matrix times the slots, one level lower.
@@ -356,29 +395,29 @@ impl CkksRegister {
         self.one(&[self], &Operator::Negate)
     }
 
-    /// `self + values`.
-    fn add_plain(&self, data: &[u8]) -> PyResult<Self> {
-        self.one(&[self], &Operator::AddPlain(values(data).into()))
+    /// `self + values`; of encoded values at the lower of the two levels.
+    fn add_plain(&self, values: Given<'_>) -> PyResult<Self> {
+        self.one(&[self], &Operator::AddPlain(values.beside()))
+    }
+
+    /// `self − values`.
+    fn subtract_plain(&self, values: Given<'_>) -> PyResult<Self> {
+        self.one(&[self], &Operator::SubtractPlain(values.beside()))
+    }
+
+    /// `values − self`.
+    fn subtract_from_plain(&self, values: Given<'_>) -> PyResult<Self> {
+        self.one(&[self], &Operator::SubtractFromPlain(values.beside()))
     }
 
     /// `self · values`, one level lower.
-    fn multiply_plain(&self, data: &[u8]) -> PyResult<Self> {
-        self.one(&[self], &Operator::MultiplyPlain(values(data).into()))
+    fn multiply_plain(&self, values: Given<'_>) -> PyResult<Self> {
+        self.one(&[self], &Operator::MultiplyPlain(values.beside()))
     }
 
-    /// `self + plain`, at the lower of the two levels.
-    fn add_encoded(&self, plain: &CkksPlaintext) -> PyResult<Self> {
-        self.one(&[self], &Operator::AddPlain(plain.beside()))
-    }
-
-    /// `self · plain`, one level below the lower of the two.
-    fn multiply_encoded(&self, plain: &CkksPlaintext) -> PyResult<Self> {
-        self.one(&[self], &Operator::MultiplyPlain(plain.beside()))
-    }
-
-    /// `self · factor`, one level lower.
-    fn multiply_constant(&self, factor: f64) -> PyResult<Self> {
-        self.one(&[self], &Operator::MultiplyPlain(factor.into()))
+    /// `self · factor` for an integer, by sums.
+    fn multiple(&self, factor: i64) -> PyResult<Self> {
+        self.one(&[self], &Operator::Multiple(factor))
     }
 
     /// `i · self`, exact.

@@ -54,8 +54,8 @@ impl CkksKeyShare {
 
     /// The spent part of the budget for partial decryptions.
     #[getter]
-    fn shared(&self) -> f64 {
-        self.1.shared()
+    fn spent(&self) -> f64 {
+        self.1.spent()
     }
 
     /// Bits that a partial decryption can have.

@@ -47,7 +47,7 @@ mod _native {
     #[pymodule_export]
     use crate::ckks_evaluate::{CkksKeys, CkksPrepared};
     #[pymodule_export]
-    use crate::ckks_function::{CkksFunction, chebyshev_depth, sum_rotations};
+    use crate::ckks_function::{CkksFunction, polynomial_levels, sum_rotations};
     #[pymodule_export]
     use crate::ckks_keys::{CkksPublicKey, CkksSecretKey};
     #[pymodule_export]
@@ -91,6 +91,16 @@ mod _native {
     /// Sizes of bootstrapping keys of CKKS by name, as baby steps.
     #[pymodule_export]
     const KEY_SIZES: [(&str, usize); 3] = becalm::bootstrap::ckks::KEY_SIZES;
+
+    /// The size of these keys where none is asked for.
+    #[pymodule_export]
+    const USUAL_KEY_SIZE: &str = becalm::bootstrap::ckks::USUAL_SIZE;
+
+    /// Most slots that a set of CKKS has.
+    #[pyfunction]
+    fn most_slots() -> usize {
+        becalm::params::CkksParams::most_slots()
+    }
 
     /// Tools in this Python's packages are found though its folder is not on the path.
     #[pymodule_init]

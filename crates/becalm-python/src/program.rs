@@ -60,8 +60,8 @@ impl Program {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Records instructions that read `sources`, or none of them: what the recorder refuses is refused by a program of
-    /// these sources alone first, because a program keeps what came before a refusal.
+    /// Records instructions that read `sources`, or none of them: a program of these sources alone refuses first what the recorder
+    /// would, because a program keeps what came before a refusal.
     fn record<T>(
         &self,
         sources: &[u32],

@@ -88,7 +88,7 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
             &["context", "matrix", "needs"],
             &["encode"],
             &["keygen"],
-            &["share"],
+            &["flood"],
             &["encrypt", "file"],
             &["integers", "wire"],
             &["threshold"],
@@ -166,9 +166,9 @@ const EXTENDED: &[(&str, &[&str])] = &[
             "ckks::encode",
             "ckks::encrypt",
             "ckks::file",
+            "ckks::flood",
             "ckks::integers",
             "ckks::keygen",
-            "ckks::share",
             "ckks::wire",
         ],
     ),
@@ -368,5 +368,38 @@ fn a_planted_circle_is_found() {
         "use super::{Sum, Term};",
     ] {
         assert_eq!(circles(arrows(&crate_of(fine), &[])), BTreeMap::new(), "{fine}");
+    }
+}
+
+/// A child names what its `mod.rs` imports for itself, or takes by a star.
+#[test]
+fn names_that_a_folder_imports_are_followed() {
+    let module = |path: &str, text: &str| {
+        (path.split("::").map(String::from).collect::<Module>(), source::tokens(text))
+    };
+    let folder = |root: &str| {
+        BTreeMap::from([
+            module("ckks", root),
+            module("ckks::key", "use super::sum::Sum; pub struct Key;"),
+            module("ckks::sum", "use super::Key; pub struct Sum;"),
+            module("math", "pub struct Key;"),
+        ])
+    };
+    for root in [
+        "mod sum; mod key; use key::Key;",
+        "mod sum; mod key; use self::key::{Key, Other};",
+        "mod sum; mod key; pub use key::*;",
+        "mod sum; mod key; use crate::ckks::key::*;",
+        "mod sum; mod key; pub use sum::*; pub use key::*;",
+    ] {
+        let found = circles(arrows(&folder(root), &[]));
+        let wanted = BTreeSet::from(["key".to_string(), "sum".to_string()]);
+        assert_eq!(found, BTreeMap::from([("ckks".to_string(), wanted)]), "{root}");
+    }
+    for root in ["use crate::math::Key;", "use other::Key;", "use crate::math::*;"] {
+        let found = arrows(&folder(root), &[]);
+        assert_eq!(circles(found.clone()), BTreeMap::new(), "{root}");
+        let up = found.get("").is_some_and(|all| all.contains(&("ckks".into(), "math".into())));
+        assert_eq!(up, root.contains("math"), "{root}");
     }
 }

@@ -3,8 +3,8 @@
 
 use becalm::backend::{CkksSetup, Cpu, Evaluator};
 use becalm::bootstrap::ckks::{
-    Fit, KEY_SIZES, KeyPlan, Kind, Offer, Settings, Values, Wish, regular, said, said_or_least,
-    set_for,
+    Fit, Instead, KEY_SIZES, KeyPlan, Kind, Offer, Settings, Values, Wish, regular, said,
+    said_or_least, set_for,
 };
 use becalm::cipher::KeyForm;
 use becalm::cipher::file::inspect;
@@ -208,6 +208,43 @@ fn keys_that_do_not_fit_are_refused_with_what_does() {
     let Err(Error::Memory(refused)) = require(Some(0)) else { panic!("nothing fits") };
     assert_eq!((refused.got.as_str(), refused.remedy.as_str()), ("0.0 kB free", "free memory"));
     assert_eq!(said(&[], words, ""), "");
+}
+
+/// A machine with memory of its own needs no room here to work in, and is offered keys without it.
+#[test]
+fn keys_for_another_machine_need_no_room_to_work() {
+    for wish in [Wish::default(), Wish { stage_count: Some(3), ..Wish::default() }] {
+        let near = plan(toy(), wish);
+        let far = near.clone().far();
+        let (near, work) = (near.price().unwrap(), CkksProgram::work_bytes(toy()));
+        assert_eq!(far.price().unwrap().peak() + work, near.peak());
+        let require = |free| far.require("keygen", Some(free), |_| None, "free memory");
+        assert!(require(near.peak() - work).is_ok() && require(near.peak() - work - 1).is_err());
+    }
+    let set = set_for(&[], Some(10), 1).unwrap();
+    let far = plan(set, Wish::default()).far();
+    let ring = far.of_smaller_ring(usize::MAX).unwrap();
+    let smaller = plan(ring.set.unwrap(), Wish::default()).far();
+    assert_eq!(ring.bytes, smaller.price().unwrap().peak(), "other rings are for that machine too");
+}
+
+/// The reader of a file asks for what it wants; the rest is as the note says.
+#[test]
+fn a_note_is_merged_with_what_its_reader_asks_for() {
+    let note = Wish { slots: Some(64), size: Some("small"), ..Wish::default() };
+    let note = Wish { kinds: vec![Kind::Sparse], stage_count: Some(2), ..note };
+    let note = Wish::noted(&plan(toy(), note).note()).unwrap();
+    let asked = |other| note.clone().instead(other);
+    let same = asked(Instead::default());
+    assert_eq!((same.slots, same.size, same.stage_count), (Some(64), Some("small"), Some(2)));
+    assert_eq!((same.kinds, same.form), (vec![Kind::Sparse], Some(KeyForm::Ready)));
+    let none = asked(Instead { size: Some(None), slots: Some(8), ..Instead::default() });
+    assert_eq!((none.slots, none.size, none.kinds), (Some(8), None, vec![]));
+    let kinds = vec![Kind::Regular];
+    let other = Instead { kinds, stage_count: Some(3), ..Instead::default() };
+    let other = asked(Instead { form: Some(KeyForm::Seeded), ..other });
+    assert_eq!((other.kinds, other.stage_count), (vec![Kind::Regular], Some(3)));
+    assert_eq!((other.slots, other.form), (Some(64), Some(KeyForm::Seeded)));
 }
 
 /// Whoever asks for no size takes the fastest keys that fit, whoever asks for one keeps it.

@@ -1,6 +1,6 @@
 //! Operators of CKKS as instructions, and recordings: which instructions they choose, at which levels, and where they bootstrap.
 
-use becalm::apps::real::{Recording, sigmoid};
+use becalm::apps::real::{Recording, concatenate, sigmoid};
 use becalm::bootstrap::ckks::{KeyPlan, Kind, Values, Wish};
 use becalm::ckks::Chain;
 use becalm::math::complex::Complex;
@@ -38,9 +38,24 @@ fn a_real_number_for_all_slots_is_a_constant() {
             vec!["level down", "multiply by a constant"],
         ),
         (encoded(9), vec!["add constant"], vec!["multiply by a constant"]),
+        (
+            Plaintext { values: vec![i; 8], level: Some(4) },
+            vec!["add a plaintext"],
+            vec!["multiply by a plaintext"],
+        ),
     ] {
         assert_eq!(recorded(&Operator::AddPlain(plain.clone()), &[4]), add, "{plain:?}");
-        assert_eq!(recorded(&Operator::MultiplyPlain(plain), &[4]), multiply);
+        assert_eq!(recorded(&Operator::MultiplyPlain(plain.clone()), &[4]), multiply);
+        let summed = [multiply, vec!["sum"]].concat();
+        assert_eq!(recorded(&Operator::InnerPlain(plain.clone()), &[4]), summed);
+        let from = [vec!["negate"], add.clone()].concat();
+        assert_eq!(recorded(&Operator::SubtractFromPlain(plain.clone()), &[4]), from);
+        // A plaintext that is encoded already is added as it is.
+        let less = match plain.level.is_some() && add.contains(&"add a plaintext") {
+            true => [from, vec!["negate"]].concat(),
+            false => add,
+        };
+        assert_eq!(recorded(&Operator::SubtractPlain(plain.clone()), &[4]), less, "{plain:?}");
     }
 }
 
@@ -49,6 +64,36 @@ fn operands_meet_at_the_lower_level() {
     assert_eq!(recorded(&Operator::Multiply, &[5, 3]), ["level down", "multiply"]);
     assert_eq!(recorded(&Operator::Add, &[3, 3]), ["add"]);
     assert_eq!(recorded(&Operator::Dot, &[3, 4, 3, 3]), ["level down", "dot product"]);
+}
+
+/// Products over all slots are one operator; whole multiples are sums, of packed integers by the factor that is nearest to 0.
+#[test]
+fn inner_products_and_multiples_are_single_operators() {
+    assert_eq!(recorded(&Operator::Inner, &[5, 3]), ["level down", "multiply", "sum"]);
+    assert_eq!(recorded(&Operator::Multiple(-6), &[2]), ["add", "add", "add", "negate"]);
+    assert_eq!(recorded(&Operator::Multiple(0), &[2]), ["subtract"]);
+    let chain = Chain::new(CkksParams::named("ckks_toy_table_4").unwrap()).unwrap();
+    for (factor, nearest) in
+        [(15, vec!["negate"]), (17, vec![]), (-16, vec!["subtract"]), (i64::MAX, vec!["negate"])]
+    {
+        let mut p = CkksProgram::new(&chain);
+        let x = p.input_integers(4).unwrap();
+        Operator::Multiple(factor).record(&mut p, &[x]).unwrap();
+        assert_eq!(names(&p), nearest, "{factor}");
+    }
+}
+
+/// Vectors that are joined take one level together, and places that are not there are refused.
+#[test]
+fn vectors_are_joined_by_one_function() {
+    let joined = concatenate(8, &[3, 1, 2]).unwrap();
+    let args = [1.0, 2.0, 3.0].map(|c| (0..8).map(|i| 10.0 * c + f64::from(i)).collect());
+    assert_eq!(joined.clear(&args), [[10.0, 11.0, 12.0, 20.0, 30.0, 31.0, 0.0, 0.0]]);
+    assert_eq!((joined.levels(), joined.arguments()), (1, 3));
+    assert_eq!(joined.rotations(8), [4, 5]);
+    for counts in [&[5, 4][..], &[], &[usize::MAX, 2], &[9]] {
+        assert_eq!(concatenate(8, counts).unwrap_err().detail().op, "concatenate", "{counts:?}");
+    }
 }
 
 #[test]
@@ -103,6 +148,11 @@ fn a_recording_bootstraps_where_levels_run_out() {
         (Operator::Add, 0),
         (Operator::Multiply, 2),
         (Operator::Dot, 2),
+        (Operator::Inner, 2),
+        (Operator::InnerPlain(2.0.into()), 1),
+        (Operator::SubtractPlain(1.0.into()), 0),
+        (Operator::SubtractFromPlain(1.0.into()), 0),
+        (Operator::Multiple(3), 0),
         (Operator::AddPlain(1.0.into()), 0),
         (Operator::MultiplyPlain(2.0.into()), 1),
         (Operator::Power(3), 1),
@@ -111,7 +161,10 @@ fn a_recording_bootstraps_where_levels_run_out() {
         let [mut auto, mut none] = [true, false].map(|auto| recording(auto).0);
         for recording in [&mut auto, &mut none] {
             let args = [0, 0].map(|level| recording.input(level, 2048, true).unwrap());
-            let two = matches!(operator, Operator::Add | Operator::Multiply | Operator::Dot);
+            let two = matches!(
+                operator,
+                Operator::Add | Operator::Multiply | Operator::Dot | Operator::Inner
+            );
             let args = &args[..1 + usize::from(two)];
             let made =
                 recording.apply(&operator, args).and_then(|_| recording.apply(&operator, args));

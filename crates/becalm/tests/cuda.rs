@@ -44,8 +44,9 @@ fn refused<T>(result: becalm::Result<T>, kind: &str, what: &str) {
 #[test]
 fn what_gpus_cannot_run_is_refused_by_name() {
     let backend = cuda(&[emulated(0)]);
+    assert!(backend.is_far() && !Cpu::new(1).unwrap().is_far());
     for (name, what) in [("toy_3_3_extended", "extended rotation"), ("tfhe_4_4", "coefficients")] {
-        let Ok(params) = TfheParams::named(name) else { continue };
+        let params = TfheParams::named(name).unwrap();
         refused(Cuda::runs(params), "wrong_params", what);
         if params.kind == becalm::params::Kind::Toy {
             let secret = SecretKey::generate(params, true).unwrap();

@@ -166,7 +166,7 @@ fn the_quickest_form_depends_on_machine_and_lanes() {
     assert_eq!((depth(&Pace::default(), 1), depth(&Pace::default(), 1000)), (32, 32));
     assert_eq!((depth(&pace(), 1), depth(&pace(), 5), depth(&pace(), 1000)), (4, 4, 32));
     // Two machines that share a wave take twice as many lanes.
-    assert_eq!((depth(&pace(), 12), depth(&pace().shared(2), 12)), (32, 4));
+    assert_eq!((depth(&pace(), 12), depth(&pace().divided(2), 12)), (32, 4));
     assert_eq!(forms.of(Aim::Depth, Arguments::Any, UNWATCHED).unwrap().program().depth(), 4);
     assert_eq!(forms.of(Aim::Work, Arguments::Any, UNWATCHED).unwrap().program().depth(), 32);
     let refusal = |_: Circuit| Err(becalm::Error::unsupported("test", "it", "nothing", "none"));
@@ -184,7 +184,7 @@ fn a_pace_grows_and_repeats() {
     assert_eq!((pace.time(0), pace.time(1), pace.time(30)), (0, 350_000, 600_000));
     assert_eq!(pace.time(512 + 30), 2 * pace.time(256) + pace.time(30));
     assert_eq!(Pace::new([]), Pace::default());
-    assert_eq!((Pace::default().time(17), pace.shared(4).time(120)), (17, pace.time(30)));
+    assert_eq!((Pace::default().time(17), pace.divided(4).time(120)), (17, pace.time(30)));
 }
 
 /// A CPU that says it has the pace of a GPU.

@@ -68,6 +68,10 @@ pub trait Backend: Send + Sync {
     fn ckks(&self) -> Option<&dyn Runs<Ckks>> {
         None
     }
+    /// Whether its work takes memory of its own, so that this computer has room for keys and matrices alone.
+    fn is_far(&self) -> bool {
+        false
+    }
     /// Keeps the device open after a question about a set, so that the next call does not open it again.
     fn keep_open(&self) {}
 }
@@ -166,7 +170,7 @@ pub trait Session<F: Family = Tfhe>: Send + Sync {
         None
     }
     /// Whether the machine runs exactly the instructions that a wave names, so that others may run the rest of the wave: see [`Several`].
-    /// Otherwise several machines share lanes alone.
+    /// Otherwise only lanes are divided among several machines.
     fn splits_waves(&self) -> bool {
         false
     }
@@ -280,8 +284,8 @@ pub fn by_name(name: &str, cpu: &Cpu) -> Result<Arc<dyn Backend>> {
     named(name)?.1(cpu)
 }
 
-/// [`by_name`] for a parameter set: a machine that does not run it, or has no room for its keys, is refused before keys are made, which
-/// takes long.
+/// [`by_name`] for a parameter set: a machine that does not run it, or has no room for its keys, raises an error before keys are
+/// made, which takes long.
 ///
 /// # Errors
 /// As [`by_name`] and [`Runs::accepts`].

@@ -1,4 +1,4 @@
-//! Several machines as one: they share the lanes of a program, or the instructions of its waves where lanes are few.
+//! Several machines as one: the lanes of a program are divided among them, or the instructions of its waves where lanes are few.
 //!
 //! With at least as many lanes as machines each has lanes of its own and never hears of the others. With fewer, every machine holds all
 //! registers and runs its part of each wide wave; then the host passes the results on. Linear instructions are cheaper than passing
@@ -14,7 +14,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
 
-/// Some machines as one: each opens the keys, and they share the lanes of a program or its waves.
+/// Some machines as one: each opens the keys, and the lanes of a program or its waves are divided among them.
 ///
 /// ```
 /// use becalm::backend::{Cpu, Evaluator, Several};
@@ -57,7 +57,7 @@ fn together(all: impl Iterator<Item = Info>) -> Info {
         description: descriptions.join(", "),
         memory: all.iter().map(|info| info.memory).min().unwrap_or(0),
         best_batch: all.iter().map(|info| info.best_batch).sum(),
-        pace: all.first().map_or(Pace::default(), |info| info.pace.shared(all.len())),
+        pace: all.first().map_or(Pace::default(), |info| info.pace.divided(all.len())),
     }
 }
 
@@ -72,6 +72,10 @@ impl Backend for Several {
 
     fn ckks(&self) -> Option<&dyn Runs<Ckks>> {
         self.0.iter().all(|machine| machine.ckks().is_some()).then_some(self as _)
+    }
+
+    fn is_far(&self) -> bool {
+        self.0.iter().all(|machine| machine.is_far())
     }
 }
 
@@ -327,12 +331,12 @@ impl<F: Family> Session<F> for SeveralSession<F> {
     fn run(&mut self, waves: Range<usize>, progress: Progress) -> Result<()> {
         let running = self.running.as_ref().ok_or_else(not_loaded)?;
         running.loaded.check_waves(&waves)?;
-        let shared = running.owners.is_some();
-        // Results of a shared wave are passed on before the next begins.
-        let steps = if shared { waves.map(|w| w..w + 1).collect() } else { vec![waves] };
+        let divided = running.owners.is_some();
+        // Results of a divided wave are passed on before the next begins.
+        let steps = if divided { waves.map(|w| w..w + 1).collect() } else { vec![waves] };
         for waves in steps {
             at_once(self.seated()?, |(session, _)| session.run(waves.clone(), progress))?;
-            if shared {
+            if divided {
                 self.pass_on(waves.start)?;
             }
         }

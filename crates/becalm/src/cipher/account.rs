@@ -16,6 +16,33 @@ pub(crate) const TAIL: f64 = 14.0;
 /// P(|xy| > t) ≈ √(πt)·e^(-2t).
 pub(crate) const PRODUCT_TAIL: f64 = 52.0;
 
+/// Standard deviations of a slot that noise of Gaussian coefficients stays within: a complex Gaussian exceeds t of them with
+/// probability e^(-t²), here 2^-66.
+const BOUND: f64 = 6.8;
+/// The same for a polynomial times the secret or a key's noise. The factor is fixed, and in some slots it is several times as large as
+/// in others, so that the tail is that of a product of two Gaussians: P(|xy| > t) = 2t·K₁(2t) ≈ √(πt)·e^(-2t), here 2^-50. For 2^16
+/// slots after 16 instructions that is 2^-30 together, the statistical distance that sharing claims.
+const PRODUCT_BOUND: f64 = 18.5;
+/// The same for a key's noise that is a product itself, as in keys of products that several parties made: the tail is that of a product
+/// of three Gaussians, here 2^-50.
+const KEY_PRODUCT_BOUND: f64 = 46.0;
+
+/// Upper bound on an error of this standard deviation that depends on no product: fresh noise, and the rounding of values.
+pub(crate) fn fresh_bound(deviation: f64) -> f64 {
+    BOUND * deviation
+}
+
+/// Upper bound on an error of this standard deviation that was multiplied by a secret or by the noise of a key: the rounding of a
+/// ciphertext, a key switch, an encryption with a public key.
+pub(crate) fn product_bound(deviation: f64) -> f64 {
+    PRODUCT_BOUND * deviation
+}
+
+/// Upper bound on an error of this standard deviation that was multiplied by the noise of a key of products that parties made together.
+pub(crate) fn key_product_bound(deviation: f64) -> f64 {
+    KEY_PRODUCT_BOUND * deviation
+}
+
 /// The reasons for which nobody may rely on an account, as a set. A result has those of all its arguments.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Standing(u8);

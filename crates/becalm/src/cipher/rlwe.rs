@@ -197,6 +197,9 @@ impl PackedRlwe {
     }
 }
 
+/// Most parties of a key, each with a share of it: the bits of a number.
+pub(crate) const MOST_PARTIES: usize = 32;
+
 /// The budget that a key, or a share of one, has spent on decryptions that others see, in units of 1/[`Budget::ALL`].
 #[derive(Default)]
 pub(crate) struct Budget(AtomicU64);
@@ -205,10 +208,10 @@ impl Budget {
     /// The budget of all shared decryptions together.
     const ALL: u64 = 1 << 60;
 
-    /// Spends the share of one of `queries` shared decryptions. Returns false and spends nothing if less is left.
+    /// Spends the part of one of `queries` shared decryptions. Returns false and spends nothing if less is left.
     pub(crate) fn spend(&self, queries: u64) -> bool {
-        let share = (Budget::ALL / queries.max(1)).max(1);
-        let after = |spent: u64| Some(spent + share).filter(|spent| *spent <= Budget::ALL);
+        let part = (Budget::ALL / queries.max(1)).max(1);
+        let after = |spent: u64| Some(spent + part).filter(|spent| *spent <= Budget::ALL);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after).is_ok()
     }
 
@@ -249,7 +252,7 @@ impl CkksSecretKey {
 
     /// The part of what may be shared that shared decryptions have spent since this key was made or read, 0 to 1. Each spends
     /// 1/`queries`.
-    pub fn shared(&self) -> f64 {
+    pub fn spent(&self) -> f64 {
         self.budget.spent()
     }
 

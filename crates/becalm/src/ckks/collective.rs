@@ -17,11 +17,10 @@
 //! Secrets, noise and dealt parts follow from one secret seed and the agreement: a message made twice is the same message. Noise that
 //! differed under the same masks would give noise away, and the same noise under other masks the secret.
 
-use super::share::MOST_PARTIES;
 use super::threshold::{Split, require_parts};
 use super::{Context, Needs};
 use crate::cipher::file::bad;
-use crate::cipher::{KeyId, Purpose};
+use crate::cipher::{KeyId, MOST_PARTIES, Purpose};
 use crate::math::buffer::or_refused;
 use crate::math::parallel::*;
 use crate::math::random::{Domain, NoiseStream, PublicSeed, SecretSeed};
@@ -198,7 +197,7 @@ impl fmt::Debug for PartyMessage {
 }
 
 impl Agreement {
-    /// What parties agree on: how many they are, how many of them decrypt together, a public random seed of all masks, and the keys of
+    /// The agreement of parties: how many they are, how many of them decrypt together, a public random seed of all masks, and the keys of
     /// the server. Every party makes it of the same facts.
     ///
     /// # Errors

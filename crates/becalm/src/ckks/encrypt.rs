@@ -4,8 +4,10 @@
 
 use super::Context;
 use super::encode::{MESSAGE_BITS, wipe};
-use super::share;
-use crate::cipher::{Account, CkksPublicKey, CkksSecretKey, KeyId, Rlwe, Standing};
+use super::flood;
+use crate::cipher::{
+    Account, CkksPublicKey, CkksSecretKey, KeyId, Rlwe, Standing, fresh_bound, product_bound,
+};
 use crate::math::buffer::or_refused;
 use crate::math::complex::{Complex, DOUBLES};
 use crate::math::parallel::*;
@@ -38,7 +40,7 @@ impl Rlwe {
             return Err(Error::bad_input("encrypt", wanted, "a larger one", remedy));
         }
         let encoded = DOUBLES * bound;
-        let account = x.account.blurred((encoded, share::bound(encoded)));
+        let account = x.account.blurred((encoded, fresh_bound(encoded)));
         x.account = Account { standing: Standing::BOUNDED, ..account };
         Ok(x)
     }
@@ -71,7 +73,7 @@ impl Context {
         let sealed = || self.sealed(secret, level, Domain::Ciphertext, Some(&message));
         let parts = or_refused("encrypt", sealed)?;
         let error = NOISE_STD * (self.params().degree() as f64).sqrt() / self.scale(level)?;
-        self.fresh(parts, values, level, secret.id, (error, share::bound(error)))
+        self.fresh(parts, values, level, secret.id, (error, fresh_bound(error)))
     }
 
     /// [`Context::encrypt`] of values of absolute value at most `bound`, on which the claims of errors of all results depend. The bound
@@ -104,7 +106,7 @@ impl Context {
         let parts = or_refused("encrypt", || self.masked(&message, level, key))?;
         let unit = (self.params().degree() as f64).sqrt() / self.scale(level)?;
         let error = self.public_noise(key) * unit;
-        let made = (error, share::product_bound(error));
+        let made = (error, product_bound(error));
         Ok(self.fresh(parts, values, level, key.id, made)?.by(key))
     }
 
@@ -189,7 +191,7 @@ impl Context {
         (error, most): (f64, f64),
     ) -> Result<Rlwe> {
         let (scale, params, slots) = (self.scale(level)?, self.params().name, values.len());
-        let rounded = share::bound(self.encoding(scale, 1.0));
+        let rounded = fresh_bound(self.encoding(scale, 1.0));
         let standing = match fits(values, 1.0) {
             true => Standing::BOUNDED,
             false => Standing::EXCEEDED,
@@ -233,7 +235,7 @@ impl Context {
     /// ciphertext. Each call spends 1/`queries` of the secret key's budget, a refusal because of decrypted values
     /// included, and none is answered beyond. `queries` is the number of decryptions under this key that will be shared in all.
     ///
-    /// The secret key counts in memory ([`CkksSecretKey::shared`]). Whoever reads the key from its file again, or has several copies
+    /// The secret key counts in memory ([`CkksSecretKey::spent`]). Whoever reads the key from its file again, or has several copies
     /// of it, lets `queries` cover the calls of all of them.
     ///
     /// # Errors
@@ -254,16 +256,16 @@ impl Context {
         ciphertext.require_slots(op)?;
         let numbers = 2 * ciphertext.slots;
         let most = || self.bits_shown(op, ciphertext, numbers, queries);
-        share::check_precision(op, precision_bits, most)?;
+        flood::check_precision(op, precision_bits, most)?;
         self.check_key(ciphertext, secret)?;
         let seed = SecretSeed::from_system()?;
-        share::spend(op, &secret.budget, queries)?;
+        flood::spend(op, &secret.budget, queries)?;
         let mut raw = self.decrypt(ciphertext, secret)?;
         let values = Zeroizing::new(flat(&raw));
         wipe(&mut raw);
-        let mut shared = share::with_noise(&values, &seed, precision_bits);
+        let mut shared = flood::with_noise(&values, &seed, precision_bits);
         let Account { values, worst, .. } = ciphertext.account;
-        let most = values + worst + share::REACH * (-precision_bits).exp2();
+        let most = values + worst + flood::REACH * (-precision_bits).exp2();
         let largest = shared.iter().map(|v| v.abs()).fold(0.0, f64::max);
         if largest <= most {
             return Ok(shared);

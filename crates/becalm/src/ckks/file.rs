@@ -4,14 +4,14 @@
 //! the file and must be that of the context, number for number; level, scale and error are checked against it. An error below that
 //! of a fresh encryption is raised to it: one that is too small would have too little noise added to what is shared.
 
-use super::share::{self, MOST_PARTIES};
 use super::{Chain, Context};
 use crate::cipher::file::{
     Data, Draft, Dtype, Header, Kind, Output, Part, Reader, Trust, bad, hex, read_file,
     require_limit, write_error,
 };
 use crate::cipher::{
-    Account, CkksPublicKey, CkksSecretKey, Integers, KeyId, PackedRlwe, Rlwe, Standing,
+    Account, CkksPublicKey, CkksSecretKey, Integers, KeyId, MOST_PARTIES, PackedRlwe, Rlwe,
+    Standing, product_bound,
 };
 use crate::math::buffer::or_refused;
 use crate::math::parallel::*;
@@ -426,7 +426,7 @@ impl Context {
             true => real(header, name, 0.0, f64::MAX),
             false => Ok(missing),
         };
-        let worst = or("worst", share::product_bound(error))?.max(error);
+        let worst = or("worst", product_bound(error))?.max(error);
         let account = Account::new(or("bound", 1.0)?, error, worst, Standing::CLAIMED);
         Ok(Account { parties: makers(header)?, ..account })
     }

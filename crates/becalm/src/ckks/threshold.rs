@@ -6,13 +6,13 @@
 //! c_0 + Σ d_i = m + e + Σ e_i.
 //!
 //! All other parties may be corrupt. They know all r_A but one, so an honest d_i is as much as m + e + e_i: e_i alone hides e, by
-//! the formula of `share.rs`. The whole polynomial is shown, whatever the slots, so D = N; and n − t + 1 parties may each answer q
+//! the formula of `flood.rs`. The whole polynomial is shown, whatever the slots, so D = N; and n − t + 1 parties may each answer q
 //! times, so they count as q·(n − t + 1) queries. A coefficient's deviation is σ = scale·2^-bits/√N: Σ|z_j|² over the N/2 slots is
 //! N/2·‖e‖²/scale², so ‖e‖ ≤ scale·E, and √2 of the noise is to spare. Shamir's shares are smaller, but their Lagrange factors multiply e_i.
 
 use super::Context;
-use super::share::{self, MOST_PARTIES};
-use crate::cipher::{Budget, CkksSecretKey, KeyId, Rlwe};
+use super::flood;
+use crate::cipher::{Budget, CkksSecretKey, KeyId, MOST_PARTIES, Rlwe};
 use crate::math::buffer::or_refused;
 use crate::math::complex::Complex;
 use crate::math::parallel::*;
@@ -94,8 +94,8 @@ impl KeyShare {
     }
 
     /// The part of what may be shared that partial decryptions have spent since this share was made or read, as
-    /// [`CkksSecretKey::shared`].
-    pub fn shared(&self) -> f64 {
+    /// [`CkksSecretKey::spent`].
+    pub fn spent(&self) -> f64 {
         self.budget.spent()
     }
 
@@ -262,7 +262,7 @@ impl KeyShare {
         let bits = context.bits_shown(op, x, n, answers)?;
         // An error is a whole number of units, whatever is vouched for: at least one.
         let unit = (24.0 * 2.0 * n as f64 * answers as f64).sqrt() / x.scale;
-        Ok(bits.min(-unit.log2() - share::STATISTICAL_BITS / 2.0))
+        Ok(bits.min(-unit.log2() - flood::STATISTICAL_BITS / 2.0))
     }
 
     /// A party's part of the decryption of a ciphertext by a quorum: as many parties as the threshold says, this one among them. Its
@@ -294,12 +294,12 @@ impl KeyShare {
         ciphertext.require_slots(op)?;
         let quorum = self.quorum(op, quorum)?;
         let words = shared_words(context, op, ciphertext.level)?;
-        share::check_precision(op, precision_bits, || {
+        flood::check_precision(op, precision_bits, || {
             self.bits_of_parts(context, op, ciphertext, queries)
         })?;
         let std = noise_of_part(context, op, ciphertext, self.threshold, precision_bits)?;
         let seed = SecretSeed::from_system()?;
-        share::spend(op, &self.budget, queries)?;
+        flood::spend(op, &self.budget, queries)?;
         let residues = or_refused(op, || {
             let mut noise = noise_limbs(context, &seed, std, &words);
             let residues = self.part_of(context, ciphertext, quorum, &noise, &words);
@@ -471,7 +471,7 @@ fn noise_limbs(context: &Context, seed: &SecretSeed, std: f64, words: &[usize]) 
     let step = 2f64.powi(steps);
     let draw = |index: u32, std: f64| {
         let mut e = Zeroizing::new(vec![0.0; n]);
-        let mut stream = NoiseStream::new(seed, Domain::Share, index);
+        let mut stream = NoiseStream::new(seed, Domain::Flood, index);
         sampling::rounded_gaussian(&mut stream, std, &mut e);
         e
     };

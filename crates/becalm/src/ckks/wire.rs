@@ -207,7 +207,7 @@ impl Context {
     }
 
     /// Keys of a file that [`Context::write_keys`] wrote, which stay there: each is read, and its masks are drawn, when it is
-    /// used. The file is read once, to check it. It must not be changed afterwards: its use is refused where length or time of
+    /// used. The file is read once, to check it. It must not be changed afterwards: its use raises an error where length or time of
     /// change tell that it was, but a writer of the file can hide that.
     ///
     /// # Errors

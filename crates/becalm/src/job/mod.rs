@@ -1,7 +1,7 @@
 //! A job is a folder: program, evaluation keys, chunks of inputs and of results. Workers on any machines that see the folder share it.
 //!
 //! A worker claims a chunk by making a file that one alone can make, computes it, and puts all results in place by one rename. A worker
-//! that dies loses its chunk to another. Nothing in the folder is secret: keys that decrypt are refused. `docs/cluster.md` describes
+//! that dies loses its chunk to another. Nothing in the folder is secret: keys that decrypt raise an error. `docs/cluster.md` describes
 //! states and faults.
 //!
 //! ```

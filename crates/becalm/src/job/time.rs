@@ -9,7 +9,7 @@ use serde::Serialize;
 /// Multiply-adds a second of a core, as the costs of parameter sets count them. Cores differ by a factor of two or three.
 const RATE: f64 = 4e9;
 
-/// What all chunks of a job take together.
+/// The time and work of all chunks of a job together.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct JobTime {
@@ -37,7 +37,7 @@ pub fn expected_seconds(program: &[u8], lanes: usize, trust: Trust) -> Result<Op
 }
 
 impl Job {
-    /// What all chunks take together: the mean time of those that are done, or what their program says. None for a job of CKKS
+    /// The time and work of all chunks together: the mean time of those that are done, or what their program says. None for a job of CKKS
     /// without a finished chunk.
     ///
     /// # Errors

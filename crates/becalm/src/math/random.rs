@@ -99,7 +99,7 @@ pub enum Domain {
     /// Keys of CKKS (relinearisation, rotations, conjugation); index: key, then digit.
     Evaluation = 7,
     /// Noise for shared decryptions.
-    Share = 8,
+    Flood = 8,
     /// Parts of a key that is split among parties; index: word of the chain.
     KeyShare = 9,
     /// Randomness of tests, examples and measurements that encrypts nothing.

@@ -406,6 +406,16 @@ impl CkksParams {
         self.chain().len() - 1
     }
 
+    /// The highest level at which products and conjugates are made: that of the user or, in a bootstrap, the one behind the first transform.
+    pub fn product_level(&self) -> usize {
+        self.bootstrap.map_or(self.levels, |b| self.top_level() - b.stage_count)
+    }
+
+    /// Most slots that a set has.
+    pub fn most_slots() -> usize {
+        CkksParams::all().iter().map(CkksParams::slots).max().unwrap_or(1)
+    }
+
     /// log2 of the largest modulus under which anything is encrypted: Q·P.
     pub fn log2_modulus(&self) -> f64 {
         self.chain().iter().sum::<f64>() + self.special_bits

@@ -1,7 +1,7 @@
 //! From a program to the processor's instructions.
 //!
-//! Bootstraps come in the order of their waves, those whose arguments are ready first going first. Whatever a chunk of them
-//! needs (loads, sums, key switches) is emitted one chunk ahead, so that a machine that works in order switches the keys of
+//! Bootstraps come in the order of their waves, those whose arguments are ready first going first. The needs of a chunk of
+//! them (loads, sums, key switches) are emitted one chunk ahead, so that a machine that works in order switches the keys of
 //! one batch while it rotates the one before. A slot is used again only when a machine with two batches of each kind in
 //! flight cannot be reading it any more: nothing waits for a name. When slots run out, such slots are used all the same, and
 //! then registers are spilled: those whose next use is furthest are stored, and loaded again before it (Belady 1966).

@@ -37,8 +37,8 @@ impl Pace {
         self.points.len() == 1
     }
 
-    /// The pace of so many equal machines that share each wave.
-    pub fn shared(&self, machines: usize) -> Pace {
+    /// The pace of so many equal machines among which each wave is divided.
+    pub fn divided(&self, machines: usize) -> Pace {
         match self.is_work() {
             true => self.clone(),
             false => Pace::new(self.points.iter().map(|(n, t)| (n * machines.max(1), *t))),

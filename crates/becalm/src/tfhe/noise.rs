@@ -242,8 +242,8 @@ impl BlindRotation {
 
     /// One step for a group of g key bits by a bundle of m GGSW, n/g times: the rounded accumulator, and its digits times
     /// Σ_j (X^(a_j) − 1)·GGSW_j. (X^a − 1)·e has twice the variance of e for uniform a, so key noise counts 2m times; and so
-    /// does the FFT error, which is in proportion to the bundle: of this `tests/fft_noise.rs` measures 0.73 to 1.03. What
-    /// rounding takes off the accumulator is taken off before the step and is lost once, whatever the bits.
+    /// does the FFT error, which is in proportion to the bundle: of this `tests/fft_noise.rs` measures 0.73 to 1.03. Rounding
+    /// takes its part off the accumulator before the step, and once, whatever the bits.
     pub fn grouped(&self, rotation: Rotation) -> RotationNoise {
         let steps = self.lwe_dimension as f64 / rotation.group_bits() as f64;
         let terms = 2.0 * rotation.group_ggsws() as f64;

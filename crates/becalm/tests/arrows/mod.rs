@@ -1,6 +1,6 @@
 //! Which modules of a crate name each other, in every folder.
 //!
-//! Every path that begins with `crate::` or `super::` is followed into the folders, through what their `mod.rs` re-exports. Tests
+//! Every path that begins with `crate::` or `super::` is followed into the folders, through what their `mod.rs` re-exports or imports. Tests
 //! below the code may name anything.
 //!
 //! A method reaches every file without a path. So a call is an arrow like a path, in every folder, from the file of the call to the file
@@ -23,6 +23,9 @@ const NUMBERS: &[&str] = &[
     "overflowing_sub",
     "trailing_zeros",
 ];
+
+/// Keywords before the name of an item that others can name.
+const ITEMS: &[&str] = &["const", "enum", "fn", "static", "struct", "trait", "type", "union"];
 
 pub type Module = Vec<String>;
 
@@ -69,53 +72,98 @@ fn paths(tokens: &[Token], mut at: usize, before: &[String], found: &mut Vec<Mod
     at
 }
 
-/// The names that a module re-exports: name → the child that it comes from.
-fn exports(tokens: &[Token]) -> BTreeMap<String, String> {
-    let mut names = BTreeMap::new();
-    for i in 1..tokens.len() {
-        let public = tokens[i - 1].text == "pub" || tokens[i - 1].text == ")";
-        if public && tokens[i].text == "use" {
-            let mut found = vec![];
-            paths(tokens, i + 1, &[], &mut found);
-            let each = found.iter().filter(|path| path.len() > 1);
-            names.extend(each.map(|path| (path[path.len() - 1].clone(), path[0].clone())));
-        }
+/// The paths that begin at `at` with `crate::` or `super::` as a module writes them, from the root of the crate, and where they end.
+fn rooted(module: &Module, tokens: &[Token], mut at: usize) -> Option<(Vec<Module>, usize)> {
+    let is = |i: usize, text: &str| tokens.get(i).is_some_and(|t| t.text == text);
+    if !(is(at, "crate") || is(at, "super")) || !is(at + 1, "::") {
+        return None;
     }
-    names
+    let mut base = if is(at, "crate") { vec![] } else { module.clone() };
+    while is(at, "super") && is(at + 1, "::") {
+        base.pop();
+        at += 2;
+    }
+    at += if is(at, "crate") { 2 } else { 0 };
+    let mut found = vec![];
+    let end = paths(tokens, at, &base, &mut found);
+    Some((found, end))
+}
+
+/// The paths of the names that a module has from others of its crate, by every `use`: a child may name what is private to it. The last
+/// part is the name, or `*`.
+fn uses(module: &Module, all: &BTreeMap<Module, Vec<Token>>) -> Vec<Module> {
+    let (tokens, mut uses) = (&all[module], vec![]);
+    for i in (0..tokens.len()).filter(|i| tokens[*i].text == "use") {
+        let own = || {
+            let at = if tokens.get(i + 1)?.text == "self" { i + 3 } else { i + 1 };
+            let mut found = vec![];
+            paths(tokens, at, module, &mut found);
+            // The others are of other crates.
+            found.retain(|path| all.keys().any(|m| m.starts_with(&path[..module.len() + 1])));
+            Some(found)
+        };
+        let found = rooted(module, tokens, i + 1).map(|(found, _)| found).or_else(own);
+        uses.extend(found.into_iter().flatten());
+    }
+    uses
+}
+
+/// [`uses`] of every module.
+type Uses = BTreeMap<Module, Vec<Module>>;
+
+fn all_uses(all: &BTreeMap<Module, Vec<Token>>) -> Uses {
+    all.keys().map(|module| (module.clone(), uses(module, all))).collect()
+}
+
+/// The module that a path leads into, through what others re-export or import.
+fn followed(
+    path: &Module,
+    all: &BTreeMap<Module, Vec<Token>>,
+    uses: &Uses,
+    seen: &mut Vec<Module>,
+) -> Module {
+    let mut to = Module::new();
+    for name in path {
+        let child = [&to[..], std::slice::from_ref(name)].concat();
+        if all.keys().any(|m| m.starts_with(&child)) {
+            to = child;
+            continue;
+        }
+        // Two modules may have names from each other.
+        if seen.contains(&child) || !all.contains_key(&to) {
+            break;
+        }
+        seen.push(child);
+        let taken = uses.get(&to).map_or(&[][..], |paths| paths);
+        if let Some(from) = taken.iter().find(|path| path.last() == Some(name) && **path != to) {
+            return followed(from, all, uses, seen);
+        }
+        let whole = taken.iter().filter_map(|path| path.split_last());
+        let whole = whole.filter(|(last, _)| *last == "*").map(|(_, path)| path.to_vec());
+        let has = |home: &Module| {
+            let item = |pair: &[Token]| ITEMS.contains(&&*pair[0].text) && pair[1].text == *name;
+            all.get(home).is_some_and(|tokens| tokens.windows(2).any(item))
+        };
+        let home = whole.map(|path| followed(&path, all, uses, seen)).find(has);
+        return home.unwrap_or(to);
+    }
+    to
 }
 
 /// The modules that one names.
-fn named(module: &Module, all: &BTreeMap<Module, Vec<Token>>) -> Vec<Module> {
+fn named(module: &Module, all: &BTreeMap<Module, Vec<Token>>, uses: &Uses) -> Vec<Module> {
     let (tokens, mut found) = (&all[module], vec![]);
-    let is = |i: usize, text: &str| tokens.get(i).is_some_and(|t| t.text == text);
     let mut at = 0;
     while at < tokens.len() {
-        if !(is(at, "crate") || is(at, "super")) || !is(at + 1, "::") {
-            at += 1;
-            continue;
-        }
-        let mut base = if is(at, "crate") { vec![] } else { module.clone() };
-        while is(at, "super") && is(at + 1, "::") {
-            base.pop();
-            at += 2;
-        }
-        at += if is(at, "crate") { 2 } else { 0 };
-        at = paths(tokens, at, &base, &mut found);
-    }
-    let follow = |path: &Module| {
-        let mut to = Module::new();
-        for name in path {
-            let child = [&to[..], std::slice::from_ref(name)].concat();
-            if !all.keys().any(|m| m.starts_with(&child)) {
-                let exported = all.get(&to).map(|t| exports(t)).unwrap_or_default();
-                to.extend(exported.get(name).cloned());
-                break;
+        match rooted(module, tokens, at) {
+            None => at += 1,
+            Some((each, end)) => {
+                found.extend(each);
+                at = end;
             }
-            to = child;
         }
-        to
-    };
-    found.iter().map(follow).collect()
+    }
+    found.iter().map(|path| followed(path, all, uses, &mut vec![])).collect()
 }
 
 /// A block `impl T` or `impl Trait for T`.
@@ -201,7 +249,8 @@ pub struct Types<'a> {
 impl<'a> Types<'a> {
     pub fn of(all: &'a BTreeMap<Module, Vec<Token>>) -> Types<'a> {
         let homes = defined(all, &["struct", "enum", "union"]);
-        let named = all.keys().map(|module| (module, named(module, all))).collect();
+        let uses = all_uses(all);
+        let named = all.keys().map(|module| (module, named(module, all, &uses))).collect();
         let blocks = all.iter().map(|(module, tokens)| (module, blocks(tokens))).collect();
         Types { all, homes, named, blocks }
     }
@@ -307,10 +356,10 @@ pub type Arrows = BTreeMap<String, BTreeSet<(String, String)>>;
 
 /// The arrows of the paths, and of these calls.
 pub fn arrows(all: &BTreeMap<Module, Vec<Token>>, calls: &[(Module, Module)]) -> Arrows {
-    let mut folders = Arrows::new();
+    let (mut folders, uses) = (Arrows::new(), all_uses(all));
     for module in all.keys() {
         let calls = calls.iter().filter(|(from, _)| from == module).map(|(_, to)| to.clone());
-        for to in named(module, all).into_iter().chain(calls) {
+        for to in named(module, all, &uses).into_iter().chain(calls) {
             let apart = module.iter().zip(&to).position(|(a, b)| a != b);
             if let Some(k) = apart {
                 let arrow = (module[k].clone(), to[k].clone());

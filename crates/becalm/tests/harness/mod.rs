@@ -272,7 +272,7 @@ pub fn fuzz_threshold(bytes: &[u8]) -> bool {
 
 fn use_share(share: &KeyShare) {
     let context = toy_context();
-    assert!((1..=share.parties()).contains(&share.party()) && share.shared() == 0.0);
+    assert!((1..=share.parties()).contains(&share.party()) && share.spent() == 0.0);
     assert!((2..=share.parties()).contains(&share.threshold()));
     let again = share.to_bytes(context).unwrap();
     let second = KeyShare::from_bytes(context, &again, Trust::insecure()).unwrap();

@@ -16,7 +16,7 @@ use crate::apps::circuit::{Circuit, NORM2, Sum};
 /// Runs whose states are merged at once, and in how many the last level may leave the digits: twice as many.
 const MERGED: usize = 4;
 
-/// What a sum says of a run of digits.
+/// The meaning of a sum over a run of digits.
 #[derive(Clone)]
 enum Says {
     /// −weight, 0 or weight: the state.

@@ -7,7 +7,7 @@ use crate::apps::circuit::{Aim, Circuit};
 /// Most digits of the results of an operation that is tried as tables.
 const MOST: usize = 16;
 
-/// What records an operation on some words.
+/// Records an operation on some words.
 pub(super) type Record<'a> = &'a dyn Fn(&mut Circuit, &[Word]) -> Result<Vec<Word>>;
 
 /// The only word that is not clear, perhaps several times, if a table takes it for an index.

@@ -33,7 +33,7 @@ pub use functions::{absolute, approximate, exp, inverse, inverse_sqrt, sigmoid, 
 pub use named::{Asked, Named};
 pub use order::{argmax, compare, largest, maximum, minimum, smallest, sort};
 pub use recording::Recording;
-pub use slots::{matrix_product, matrix_vector, mean, placed, replicate, sum};
+pub use slots::{concatenate, matrix_product, matrix_vector, mean, placed, replicate, sum};
 
 use crate::Result;
 use crate::bootstrap::ckks::KeyPlan;

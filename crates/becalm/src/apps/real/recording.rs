@@ -4,7 +4,7 @@ use super::{Bootstraps, Function};
 use crate::bootstrap::ckks::KeyPlan;
 use crate::ckks::Chain;
 use crate::program::Reg;
-use crate::program::rlwe::{CkksProgram, Operator};
+use crate::program::rlwe::{CkksProgram, Operator, RlweInfo};
 use crate::{Error, Result};
 use std::sync::Arc;
 
@@ -73,11 +73,30 @@ impl Recording {
     /// As [`CkksProgram::input`].
     pub fn input(&mut self, level: usize, slots: usize, real: bool) -> Result<Reg> {
         let made = Arc::make_mut(&mut self.program).input(level, slots)?;
+        self.argument(real);
+        Ok(made)
+    }
+
+    /// A new argument like ciphertexts that are at hand, one for each lane: at the lowest of their levels, and at the scale of that one.
+    ///
+    /// # Errors
+    /// `BadInput` for no lanes; as [`CkksProgram::input_as`].
+    pub fn input_like(&mut self, lanes: &[RlweInfo], real: bool) -> Result<Reg> {
+        let Some(lowest) = lanes.iter().min_by_key(|lane| lane.level) else {
+            let remedy = "pass a ciphertext for each lane";
+            return Err(Error::bad_input("input", "one lane or more", "none", remedy));
+        };
+        let made = Arc::make_mut(&mut self.program).input_as(*lowest)?;
+        self.argument(real);
+        Ok(made)
+    }
+
+    /// Notes of the next argument whether it is real.
+    fn argument(&mut self, real: bool) {
         self.real.push(real);
         if let Some(bootstraps) = &mut self.bootstraps {
             bootstraps.argument(real);
         }
-        Ok(made)
     }
 
     /// Marks a result.

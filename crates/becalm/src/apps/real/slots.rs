@@ -5,10 +5,11 @@
 //! by k times B with its rows turned by k. The turns go step by step, so that few keys serve any d.
 
 use super::Function;
-use super::formula::{Formula, Step};
+use super::formula::{Formula, Step, Value};
 use crate::ckks::Matrix;
 use crate::math::complex::Complex;
 use crate::{Error, Result};
+use std::ops::Range;
 use std::sync::Arc;
 
 fn sized(op: &'static str, size: usize) -> Result<()> {
@@ -83,19 +84,52 @@ pub fn replicate(size: usize, index: usize) -> Result<Function> {
 pub fn placed(slots: usize, from: usize, count: usize, to: usize) -> Result<Function> {
     let op = "slice";
     sized(op, slots)?;
-    let fits = |at: usize| at.checked_add(count).is_some_and(|end| end <= slots);
-    if !fits(from) || !fits(to) {
-        let (wanted, got) =
-            (format!("at most {slots} slots"), format!("{count} from {from} to {to}"));
-        return Err(Error::bad_input(op, wanted, got, "take fewer values"));
-    }
     let mut formula = Formula::default();
     let x = formula.argument();
-    let alone =
-        formula.mask(x, (0..slots).map(|i| f64::from((from..from + count).contains(&i))).collect());
-    let y = formula.rotate(alone, from as i64 - to as i64);
+    let y = place(op, &mut formula, x, slots, from..from.saturating_add(count), to)?;
     formula.results = vec![y];
     Ok(Function::exact(op, formula, slots))
+}
+
+/// The first values of several vectors of `slots` slots, as many of each as `counts` say, one after the other; zeros behind them.
+///
+/// # Errors
+/// `BadInput` for no vectors, and for values that are not there or have no place.
+pub fn concatenate(slots: usize, counts: &[usize]) -> Result<Function> {
+    let op = "concatenate";
+    sized(op, slots)?;
+    let mut formula = Formula::default();
+    let vectors: Vec<Value> = counts.iter().map(|_| formula.argument()).collect();
+    let (mut at, mut joined) = (0usize, None);
+    for (x, count) in vectors.into_iter().zip(counts) {
+        let part = place(op, &mut formula, x, slots, 0..*count, at)?;
+        joined = Some(joined.map_or(part, |sum| formula.add(sum, part)));
+        at = at.saturating_add(*count);
+    }
+    let Some(joined) = joined else {
+        return Err(Error::bad_input(op, "one vector or more", "none", "pass a list of them"));
+    };
+    formula.results = vec![joined];
+    Ok(Function::exact(op, formula, slots))
+}
+
+/// The values of some slots of x, moved to slot `to`; zeros elsewhere.
+fn place(
+    op: &'static str,
+    formula: &mut Formula,
+    x: Value,
+    slots: usize,
+    from: Range<usize>,
+    to: usize,
+) -> Result<Value> {
+    let fits = from.end <= slots && to.checked_add(from.len()).is_some_and(|end| end <= slots);
+    if !fits {
+        let got = format!("{} from {} to {to}", from.len(), from.start);
+        let wanted = format!("at most {slots} slots");
+        return Err(Error::bad_input(op, wanted, got, "take fewer values"));
+    }
+    let alone = formula.mask(x, (0..slots).map(|i| f64::from(from.contains(&i))).collect());
+    Ok(formula.rotate(alone, from.start as i64 - to as i64))
 }
 
 /// The largest matrices: 256 rows in 2^16 slots.

@@ -167,6 +167,10 @@ impl Backend for Cuda {
         Some(self)
     }
 
+    fn is_far(&self) -> bool {
+        true
+    }
+
     fn keep_open(&self) {
         driver::keep(self.devices.clone());
     }

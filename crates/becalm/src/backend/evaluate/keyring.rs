@@ -6,6 +6,7 @@ use crate::cipher::CkksKeys;
 use crate::ckks::Chain;
 use crate::program::rlwe::CkksProgram;
 use crate::{Progress, Result};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Keys, and their evaluator on a device.
@@ -19,6 +20,7 @@ pub struct Keyring {
     far: Mutex<Vec<Far>>,
     /// The machine of the last run, and why it is not a GPU; before the first, the machine that will be tried first.
     last: Mutex<(Info, Option<Fallback>)>,
+    runs: AtomicUsize,
 }
 
 impl Keyring {
@@ -28,7 +30,8 @@ impl Keyring {
     /// For keys of the set of this chain.
     pub fn new(backend: Arc<dyn Backend>, chain: &Arc<Chain>) -> Keyring {
         let last = Mutex::new((backend.info(), None));
-        Keyring { backend, chain: chain.clone(), far: Mutex::default(), last }
+        let (far, runs) = (Mutex::default(), AtomicUsize::default());
+        Keyring { backend, chain: chain.clone(), far, last, runs }
     }
 
     /// These keys on the machine. An empty set of keys shares the evaluator of other keys of the same secret key.
@@ -67,9 +70,15 @@ impl Keyring {
         run: impl FnOnce(&Evaluator<Ckks>) -> Result<T>,
     ) -> Result<T> {
         let on = self.evaluator(keys)?;
+        self.runs.fetch_add(1, Ordering::Relaxed);
         let made = run(&on)?;
         *self.last() = (on.info(), on.fallback());
         Ok(made)
+    }
+
+    /// How many times [`Keyring::run`] ran something.
+    pub fn runs(&self) -> usize {
+        self.runs.load(Ordering::Relaxed)
     }
 
     /// [`Prepared::new`] for this machine.

@@ -48,6 +48,8 @@ pub struct KeyPlan {
     slots: usize,
     /// Whether the wish named no kind, so that the plan has the usual one of the set.
     usual: bool,
+    /// Whether a bootstrap's work takes the memory of another machine.
+    far: bool,
     programs: Vec<(Kind, CkksProgram)>,
 }
 
@@ -147,9 +149,24 @@ impl KeyPlan {
             }];
         }
         let chain = Chain::new(params)?;
-        let mut plan = KeyPlan { chain, wish, slots, usual, programs: vec![] };
+        let mut plan = KeyPlan { chain, wish, slots, usual, far: false, programs: vec![] };
         plan.programs = plan.recorded(plan.wish.size)?;
         Ok(plan)
+    }
+
+    /// The same keys for a machine with memory of its own, such as a GPU: here a bootstrap takes keys and matrices, and no room to work.
+    pub fn far(self) -> KeyPlan {
+        KeyPlan { far: true, ..self }
+    }
+
+    /// The plan of another wish for the same machine.
+    fn like(&self, set: &'static CkksParams, wish: &Wish) -> Result<KeyPlan> {
+        Ok(KeyPlan { far: self.far, ..KeyPlan::new(set, wish)? })
+    }
+
+    /// Bytes that a bootstrap takes beside keys and matrices.
+    fn work(&self) -> usize {
+        if self.far { 0 } else { CkksProgram::work_bytes(self.chain.params()) }
     }
 
     /// The chain of its set.
@@ -300,8 +317,7 @@ impl KeyPlan {
                 most = most.max(Some(real.matrix_bytes(&self.chain)));
             }
         }
-        let work = CkksProgram::work_bytes(self.chain.params());
-        Ok(most.map_or_else(|| self.chain.table_bytes(), |bytes| bytes + work))
+        Ok(most.map_or_else(|| self.chain.table_bytes(), |bytes| bytes + self.work()))
     }
 
     /// The sizes below this one, the largest first.
@@ -354,7 +370,7 @@ impl KeyPlan {
         let (peak, set) = (self.price()?.peak(), self.chain.params());
         let offer = |stages: usize| {
             let wish = Wish { stage_count: Some(stages), ..self.wish.clone() };
-            let bytes = KeyPlan::new(set, &wish).and_then(|plan| plan.price()).ok()?.peak();
+            let bytes = self.like(set, &wish).and_then(|plan| plan.price()).ok()?.peak();
             (bytes < peak).then(|| Offer { stages: Some(stages), bytes, ..self.offer() })
         };
         Ok((1..=MOST_STAGES).filter(|stages| *stages != own).filter_map(offer).collect())
@@ -380,7 +396,7 @@ impl KeyPlan {
             let form = self.wish.form.filter(|form| *form != usual_form(self.chain.params()));
             let wish = Wish { slots, kinds, stage_count: None, form, ..self.wish.clone() };
             // A kind of bootstrap that the set does not have.
-            let Ok(plan) = KeyPlan::new(set, &wish) else { continue };
+            let Ok(plan) = self.like(set, &wish) else { continue };
             let (Ok(price), Ok(others)) = (plan.price(), plan.others(true)) else { continue };
             // The usual set of a ring says it for all of them.
             seen.push(set.log2_degree);
@@ -400,9 +416,9 @@ impl KeyPlan {
     pub fn stored_bytes(&self, size: Option<&'static str>) -> Result<usize> {
         let programs = self.recorded(size)?;
         let least = programs.iter().map(|(_, p)| p.least_bytes(&self.chain)).max();
-        let work = CkksProgram::work_bytes(self.chain.params());
         // The key of multiplication, which every set has.
-        Ok(least.map_or_else(|| self.chain.key_bytes(&Needs::default()), |bytes| bytes + work))
+        let none = || self.chain.key_bytes(&Needs::default());
+        Ok(least.map_or_else(none, |bytes| bytes + self.work()))
     }
 
     /// Keys that another machine makes, and that this one can leave in their file: the largest that fit.
@@ -530,7 +546,7 @@ impl KeyPlan {
         let (own, set) = (self.beside()?, self.chain.params());
         let offer = |stages: usize| {
             let wish = Wish { stage_count: Some(stages), ..self.wish.clone() };
-            let bytes = KeyPlan::new(set, &wish).and_then(|plan| plan.beside()).ok()?;
+            let bytes = self.like(set, &wish).and_then(|plan| plan.beside()).ok()?;
             (bytes < own).then(|| Offer { stages: Some(stages), bytes, ..self.offer() })
         };
         Ok((1..=MOST_STAGES).filter_map(offer).collect())

@@ -43,4 +43,4 @@ pub use sign::sign;
 pub use slots_first::slots_first;
 pub use sparse::sparse;
 pub use table::tables;
-pub use wish::{Kind, Wish, set_for, size_named};
+pub use wish::{Instead, Kind, USUAL_SIZE, Wish, set_for, size_named};

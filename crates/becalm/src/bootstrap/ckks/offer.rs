@@ -28,7 +28,7 @@ pub struct Offer {
 /// The keys that fit the memory of a machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fit {
-    /// Those that were asked for.
+    /// The keys that were asked for.
     AsAsked,
     /// Others.
     Instead(Offer),

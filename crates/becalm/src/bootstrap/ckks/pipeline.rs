@@ -420,7 +420,7 @@ impl<'a> Pipeline<'a> {
     }
 
     /// The error that the bootstrap adds to a slot of the message, standard deviation: the approximation of the sine, the rounding of
-    /// 2u² − 1 and of the polynomial's powers at the scale of EvalMod, and what u had, times `spread`; what there is at level 0; what is
+    /// 2u² − 1 and of the polynomial's powers at the scale of EvalMod, and what u had, times `spread`; the error at level 0; what is
     /// added behind EvalMod; and the sine itself.
     pub(super) fn error(&self, sine: &Sine, terms: &Terms) -> Added {
         let rounding = |scale: f64| self.chain.rounding(scale);

@@ -45,7 +45,7 @@ const MANY_LEVELS: usize = 14;
 /// Values in a ciphertext of the sparse bootstrap, unless others are asked for or fewer fit.
 pub(super) const SPARSE_SLOTS: usize = 1024;
 /// The default size of keys.
-pub(super) const USUAL_SIZE: &str = "medium";
+pub const USUAL_SIZE: &str = "medium";
 
 /// `names` as a list: "a, b or c".
 fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
@@ -265,7 +265,46 @@ impl Default for Compact {
     }
 }
 
+/// The wish of a reader of keys in a file in place of their note's: to use them for another purpose that they suffice for.
+#[derive(Debug, Clone, Default)]
+pub struct Instead {
+    /// Values in a ciphertext.
+    pub slots: Option<usize>,
+    /// Kinds of bootstrap; empty for those of the note.
+    pub kinds: Vec<Kind>,
+    /// Size of the keys of a bootstrap, or, within, none for arithmetic alone.
+    pub size: Option<Option<&'static str>>,
+    /// Matrices of each transform.
+    pub stage_count: Option<usize>,
+    /// How the keys are held in memory.
+    pub form: Option<KeyForm>,
+}
+
 impl Wish {
+    /// This wish of a note, but for what its reader asks for.
+    ///
+    /// ```
+    /// use becalm::bootstrap::ckks::{Instead, Wish};
+    ///
+    /// let small = Instead { size: Some(Some("small")), ..Instead::default() };
+    /// let wish = Wish::noted(r#"{"slots": 32, "bootstrap": "large"}"#)?.instead(small);
+    /// assert_eq!((wish.slots, wish.size), (Some(32), Some("small")));
+    /// # Ok::<(), becalm::Error>(())
+    /// ```
+    pub fn instead(self, other: Instead) -> Wish {
+        let size = other.size.unwrap_or(self.size);
+        // Keys for arithmetic alone are of no kind.
+        let noted = if size.is_some() { self.kinds } else { vec![] };
+        Wish {
+            slots: other.slots.or(self.slots),
+            kinds: if other.kinds.is_empty() { noted } else { other.kinds },
+            size,
+            stage_count: other.stage_count.or(self.stage_count),
+            form: other.form.or(self.form).or(Some(KeyForm::Ready)),
+            ..self
+        }
+    }
+
     /// The wish that a note of [`KeyPlan::note`](super::KeyPlan::note) records; the usual wish for any other note. A plan checks it.
     ///
     /// # Errors

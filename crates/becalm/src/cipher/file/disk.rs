@@ -12,7 +12,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// Opens a file for reading; its length. Pipes, devices and directories have none and are refused.
+/// Opens a file for reading; its length. Pipes, devices and directories have none and raise an error.
 pub(super) fn open(path: &Path) -> Result<(File, u64)> {
     let refused = |e| Error::unreadable("load", path, &e);
     // Checked before the file is opened: opening a pipe would wait for its writer.

@@ -1,7 +1,7 @@
 //! Limits on the cost of reading: one rule for files and texts of every format.
 //!
-//! A reader takes at most [`EXPANSION`] bytes of memory for each byte that it reads, so a file that is too long is refused before
-//! any of it is read. A number that a file announces (wires, gates) is refused before anything is allocated for it, unless
+//! A reader takes at most [`EXPANSION`] bytes of memory for each byte that it reads, so a file that is too long raises an error before
+//! any of it is read. A number that a file announces (wires, gates) raises one before anything is allocated for it, unless
 //! the length of the file pays for the number or the number is below [`FREE`].
 
 use super::{Trust, bad_but};
@@ -27,8 +27,8 @@ const FREE: usize = 1 << 14;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of memory, at most. A reader takes at most 64 for each byte of a file, so a file of more than `memory`/64 bytes is
-    /// refused. Yosys, which reads Verilog, gets the same limit.
+    /// Bytes of memory, at most. A reader takes at most 64 for each byte of a file, so a file of more than `memory`/64 bytes raises
+    /// an error. Yosys, which reads Verilog, gets the same limit.
     pub memory: u64,
     /// Seconds of processor time for Yosys, at most, which has ten times that by the clock, and a minute at least. Every other reader takes a time that is linear in the length of the file.
     pub seconds: u64,

@@ -225,7 +225,7 @@ impl Party {
         })
     }
 
-    /// What each party dealt to this one, in their order.
+    /// The shares that each party dealt to this one, in their order.
     fn held_parts<'a>(
         &self,
         op: &'static str,

@@ -2,14 +2,13 @@
 
 use super::super::Context;
 use super::super::file::number;
-use super::super::share::MOST_PARTIES;
 use super::super::threshold::parts;
 use super::{Agreement, MOST_KEYS, Party, PartyMessage, bytes_of_words, keys_text};
 use crate::Result;
-use crate::cipher::Purpose;
 use crate::cipher::file::{
     Data, Draft, Dtype, Header, Kind, Reader, Trust, bad, hex, read_file, require_limit, unhex,
 };
+use crate::cipher::{MOST_PARTIES, Purpose};
 use crate::math::buffer::or_refused;
 use crate::math::parallel::*;
 use crate::math::random::{PublicSeed, SecretSeed};

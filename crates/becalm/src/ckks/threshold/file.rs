@@ -2,15 +2,14 @@
 
 use super::super::Context;
 use super::super::file::number;
-use super::super::share::MOST_PARTIES;
 use super::{
     KeyShare, PartialDecryption, Set, Split, all_shared_words, bit, members, parts, shared_words,
 };
 use crate::Result;
-use crate::cipher::Budget;
 use crate::cipher::file::{
     Data, Draft, Dtype, Header, Kind, Reader, Trust, bad, hex, read_file, require_limit, unhex,
 };
+use crate::cipher::{Budget, MOST_PARTIES};
 use crate::math::buffer::or_refused;
 use crate::math::random::SecretSeed;
 use std::path::Path;

@@ -273,12 +273,12 @@ fn what_does_not_fit_is_refused() {
     let bytes = context.ciphertext_to_bytes(&x).unwrap();
     let read = context.ciphertext_from_bytes(&bytes, Trust::default()).unwrap();
     assert_eq!(ask(&read, &shares[0], &[1, 2], 2.0, 9), Some("bad_input"), "no account");
-    assert_eq!(shares[0].shared(), 0.0, "what was public spends nothing");
+    assert_eq!(shares[0].spent(), 0.0, "what was public spends nothing");
     // The share counts its own answers.
     assert_eq!(ask(&x, &shares[0], &[1, 2], 2.0, 2), None);
     assert_eq!(ask(&x, &shares[0], &[1, 3], 2.0, 2), None);
     assert_eq!(ask(&x, &shares[0], &[1, 3], 2.0, 2), Some("bad_input"), "spent");
-    assert_eq!((shares[0].shared(), shares[1].shared()), (1.0, 0.0));
+    assert_eq!((shares[0].spent(), shares[1].spent()), (1.0, 0.0));
 }
 
 #[test]

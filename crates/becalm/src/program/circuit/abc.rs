@@ -80,11 +80,11 @@ const SCRIPTS: [(&str, Growth, bool); 12] = [
     ("FLAT; dsd; muxes; st; dch; if -K 3; mfs2", Growth::Flat, false),
 ];
 
-/// What names in scripts stand for.
+/// The commands that names in scripts stand for.
 const PARTS: [(&str, &str); 3] =
     [("RESYN", RESYN), ("AREA", "dch; if -a -K 4; mfs2"), ("FLAT", "collapse -B NODES")];
 
-/// What leads far from the structure of a circuit.
+/// Names of commands that lead far from the structure of a circuit.
 const FAR: [&str; 2] = ["AREA", "FLAT"];
 
 /// How many of them start from the other form too.

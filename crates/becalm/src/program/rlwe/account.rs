@@ -1,15 +1,14 @@
 //! The accounts of the results of a program, from those of its arguments: the one place where errors of CKKS are added up.
 //!
 //! Bounds hold whatever registers have in common: errors of sums and products are added, not their squares, because a register may meet
-//! itself. What an instruction adds of its own, the rounding of a rescale or the noise of a key, is independent of all before. A
+//! itself. The error that an instruction adds of its own, the rounding of a rescale or the noise of a key, is independent of all before. A
 //! matrix multiplies errors by its norm, their bound by its longest row; a polynomial by its slope ([`polynomial`](super::polynomial)).
 //! Behind a bootstrap its contract holds ([`Limits`]), so that nothing between its first instruction and its last is followed.
 
 use super::polynomial::Evaluated;
 use super::steps::{Steps, added};
 use super::{Added, Again, CkksOp, CkksProgram, Limits, RlweInfo};
-use crate::cipher::{Account, Integers, Rlwe, Standing};
-use crate::ckks::share::{bound, product_bound};
+use crate::cipher::{Account, Integers, Rlwe, Standing, fresh_bound, product_bound};
 use crate::ckks::{Chebyshev, sum_rotations};
 use crate::program::{Operation, Reg};
 
@@ -238,7 +237,7 @@ impl CkksProgram {
         let values = self.plaintexts[plaintext as usize].iter();
         let largest = values.map(|v| v.abs()).fold(0.0, f64::max);
         let off = self.chain.encoding(scale, largest);
-        Account::public(largest, off, bound(off))
+        Account::public(largest, off, fresh_bound(off))
     }
 
     /// Factors were rotated by middle steps, of which each rounds the mask of the next, and by one baby step.
@@ -252,7 +251,8 @@ impl CkksProgram {
         let (row, column) = spec.matrix.widest_lines();
         let (count, off) =
             (spec.matrix.rotations().count() as f64, chain.encoding(spec.scale, row));
-        let worst = (row + count * bound(off)) * x.worst + count * bound(off) * x.values;
+        let worst =
+            (row + count * fresh_bound(off)) * x.worst + count * fresh_bound(off) * x.values;
         let error = (row * column).sqrt() * x.error + count.sqrt() * off * (x.values + x.worst);
         let values = row * x.values;
         Account { values, error, worst, ..x }.inheriting().blurred(steps.rescaled(to.scale))

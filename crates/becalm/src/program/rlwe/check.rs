@@ -1,4 +1,4 @@
-//! Conformance of a program that came from outside: it is recorded again, so everything that the recorder refuses is refused.
+//! Conformance of a program that came from outside: it is recorded again, and the recorder refuses all that it always refuses.
 
 use super::{CkksOp, CkksProgram, Limits, RlweInfo};
 use crate::Result;

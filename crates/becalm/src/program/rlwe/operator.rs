@@ -38,8 +38,18 @@ pub enum Operator {
     Sum(usize),
     /// x + values.
     AddPlain(Plaintext),
+    /// x − values.
+    SubtractPlain(Plaintext),
+    /// values − x.
+    SubtractFromPlain(Plaintext),
     /// x·values, one level lower.
     MultiplyPlain(Plaintext),
+    /// The sum of a·b over all slots, in every slot.
+    Inner,
+    /// The sum of x·values over all slots, in every slot.
+    InnerPlain(Plaintext),
+    /// c·x for an integer c, by sums. Of integers modulo 2^bits it takes the factor next to 0, which adds least to the error.
+    Multiple(i64),
     /// A matrix times the slots, one level lower, then a rotation.
     Linear {
         /// The matrix.
@@ -97,6 +107,36 @@ impl Plaintext {
         let above = |level: &usize| program.info(x).is_some_and(|info| info.level > *level);
         self.level.filter(above).map_or(Ok(x), |level| program.level_down(x, level))
     }
+
+    /// x + values.
+    fn plus(&self, program: &mut CkksProgram, x: Reg) -> Result<Reg> {
+        let x = self.lowered(program, x)?;
+        match self.constant() {
+            Some(constant) => program.add_constant(x, constant),
+            None => program.add_plain(x, &self.values),
+        }
+    }
+
+    /// x − values.
+    fn subtracted(&self, program: &mut CkksProgram, x: Reg) -> Result<Reg> {
+        if self.level.is_none() || self.constant().is_some() {
+            let values = self.values.iter().map(|v| -*v).collect();
+            return Plaintext { values, level: self.level }.plus(program, x);
+        }
+        // What is encoded is taken as it is.
+        let negative = program.negate(x)?;
+        let sum = self.plus(program, negative)?;
+        program.negate(sum)
+    }
+
+    /// x·values.
+    fn times(&self, program: &mut CkksProgram, x: Reg) -> Result<Reg> {
+        let x = self.lowered(program, x)?;
+        match self.constant() {
+            Some(constant) => program.multiply_constant(x, constant),
+            None => program.multiply_plain(x, &self.values),
+        }
+    }
 }
 
 impl Operator {
@@ -106,6 +146,8 @@ impl Operator {
             Operator::Multiply
             | Operator::Dot
             | Operator::MultiplyPlain(_)
+            | Operator::Inner
+            | Operator::InnerPlain(_)
             | Operator::Linear { .. } => 1,
             Operator::Power(exponent) => super::levels_of_power(*exponent),
             Operator::Polynomial { p, factor, .. } => p.depth() + usize::from(*factor != 1.0),
@@ -118,6 +160,9 @@ impl Operator {
             | Operator::RotateByPowers(_)
             | Operator::Sum(_)
             | Operator::AddPlain(_)
+            | Operator::SubtractPlain(_)
+            | Operator::SubtractFromPlain(_)
+            | Operator::Multiple(_)
             | Operator::LevelDown(_) => 0,
         }
     }
@@ -142,11 +187,12 @@ impl Operator {
     pub fn record(&self, program: &mut CkksProgram, args: &[Reg]) -> Result<Vec<Reg>> {
         program.wholly(|program| match self {
             Operator::Dot => self.dot(program, args).map(|y| vec![y]),
-            Operator::Add | Operator::Subtract | Operator::Multiply => {
+            Operator::Add | Operator::Subtract | Operator::Multiply | Operator::Inner => {
                 let [a, b] = self.taken(&program.aligned(args)?)?;
                 let made = match self {
                     Operator::Add => program.add(a, b),
                     Operator::Subtract => program.subtract(a, b),
+                    Operator::Inner => program.multiply(a, b).and_then(|y| program.sum_of_all(y)),
                     _ => program.multiply(a, b),
                 };
                 made.map(|y| vec![y])
@@ -191,20 +237,21 @@ impl Operator {
             Operator::Power(exponent) => program.power(x, *exponent)?,
             Operator::Sum(size) => program.sum(x, *size)?,
             Operator::LevelDown(level) => program.level_down(x, *level)?,
-            Operator::AddPlain(plain) => {
-                let x = plain.lowered(program, x)?;
-                match plain.constant() {
-                    Some(constant) => program.add_constant(x, constant)?,
-                    None => program.add_plain(x, &plain.values)?,
-                }
+            Operator::AddPlain(plain) => plain.plus(program, x)?,
+            Operator::SubtractPlain(plain) => plain.subtracted(program, x)?,
+            Operator::SubtractFromPlain(plain) => {
+                let negative = program.negate(x)?;
+                plain.plus(program, negative)?
             }
-            Operator::MultiplyPlain(plain) => {
-                let x = plain.lowered(program, x)?;
-                match plain.constant() {
-                    Some(constant) => program.multiply_constant(x, constant)?,
-                    None => program.multiply_plain(x, &plain.values)?,
-                }
+            Operator::MultiplyPlain(plain) => plain.times(program, x)?,
+            Operator::InnerPlain(plain) => {
+                let product = plain.times(program, x)?;
+                program.sum_of_all(product)?
             }
+            Operator::Multiple(factor) => match program.nearest_factor(x, *factor)? {
+                0 => program.subtract(x, x)?,
+                factor => program.multiple(x, factor)?,
+            },
             Operator::Linear { matrix, baby, by } => {
                 let scale = program.scale_of(x)?;
                 let y = program.linear(x, matrix.clone(), *baby, scale)?;
@@ -214,12 +261,31 @@ impl Operator {
                 program.polynomial_of(x, p.clone(), *factor, *offset)?
             }
             // Of several vectors.
-            Operator::Add | Operator::Subtract | Operator::Multiply | Operator::Dot => {
+            Operator::Add
+            | Operator::Subtract
+            | Operator::Multiply
+            | Operator::Inner
+            | Operator::Dot => {
                 let (wanted, got) = ("two vectors or more", "1");
                 return Err(Error::bad_input("record", wanted, got, "pass both factors"));
             }
         };
         Ok(vec![made])
+    }
+}
+
+impl CkksProgram {
+    /// The sum of all slots, in every slot.
+    fn sum_of_all(&mut self, x: Reg) -> Result<Reg> {
+        let slots = self.content(x)?.slots;
+        self.sum(x, slots)
+    }
+
+    /// The factor next to 0 of those that give the same multiple of a register: of integers of b bits, factors 2^b apart.
+    fn nearest_factor(&self, x: Reg, factor: i64) -> Result<i64> {
+        let Some(bits) = self.content(x)?.integers else { return Ok(factor) };
+        let (half, least) = (1 << (bits - 1), factor.rem_euclid(1 << bits));
+        Ok(if least < half { least } else { least - 2 * half })
     }
 }
 

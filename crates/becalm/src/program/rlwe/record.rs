@@ -66,8 +66,11 @@ impl CkksProgram {
         self.input_as(RlweInfo { level: x.level(), scale: x.scale(), slots: x.slots(), integers })
     }
 
-    /// [`CkksProgram::input`] at any scale.
-    pub(super) fn input_as(&mut self, info: RlweInfo) -> Result<Reg> {
+    /// [`CkksProgram::input`] of values in slots or integers, at any scale.
+    ///
+    /// # Errors
+    /// As [`CkksProgram::input`]; `BadInput` for a scale that the level has no room for, and for integers that the set has no tables for.
+    pub fn input_as(&mut self, info: RlweInfo) -> Result<Reg> {
         if info.level >= self.chain.scales().len() {
             let wanted = format!("a level of at most {}", self.params().levels);
             return refuse("input", wanted, info.level.to_string());

@@ -1,7 +1,7 @@
 //! The errors that single steps of CKKS add of their own, whatever they compute on: roundings, and the noise of keys.
 
+use crate::cipher::{key_product_bound, product_bound};
 use crate::ckks::Chain;
-use crate::ckks::share::{key_product_bound, product_bound};
 
 /// The error of an independent step: its standard deviation, and its bound. It was multiplied by a secret or by the noise of a key.
 pub(super) fn added(deviation: f64) -> (f64, f64) {

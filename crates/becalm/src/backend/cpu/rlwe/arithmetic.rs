@@ -2,7 +2,7 @@
 //!
 //! A ciphertext decrypts to m while |s·m| stays below half of the modulus that is decrypted; beyond, it wraps, and only
 //! the owner of the key could tell. So [`Chain::largest`] is the bound of a level, and public numbers, a scale or
-//! plaintext values, are refused where they alone exceed it.
+//! plaintext values, raise an error where they alone exceed it.
 
 use super::residues::add_to_values;
 use super::sum::{Sum, empty, truncate};

@@ -10,6 +10,7 @@ use crate::program::Constants;
 use crate::program::rlwe::{CkksProgram, MapSpec};
 use crate::words::megabytes;
 use crate::{Error, Progress, Result};
+use std::path::Path;
 use std::sync::Arc;
 
 /// How memory for keys and matrices is spent.
@@ -46,6 +47,25 @@ impl MemoryBudget {
         };
         let matrices = spare.min(all);
         Ok(MemoryBudget { matrices, keys: spare - matrices })
+    }
+
+    /// The keys of a file, and the bytes of matrices beside them, within `bytes` in all for bootstraps of which any may run. With 0 bytes
+    /// all stay in the file and take what a bootstrap needs.
+    ///
+    /// # Errors
+    /// As [`Context::open_keys`], [`MemoryBudget::of`] and [`Context::ready_keys`].
+    pub fn opened<'a>(
+        context: &Context,
+        path: &Path,
+        programs: impl IntoIterator<Item = &'a CkksProgram>,
+        bytes: usize,
+    ) -> Result<(CkksKeys, usize)> {
+        let keys = context.open_keys(path)?;
+        if bytes == 0 {
+            return Ok((keys, 0));
+        }
+        let budget = MemoryBudget::of_each(context, programs, &keys, bytes)?;
+        Ok((context.ready_keys(&keys, budget.keys)?, budget.matrices))
     }
 
     /// [`MemoryBudget::of`] where any of these programs may run next: the least of their shares fits each. Without programs the keys

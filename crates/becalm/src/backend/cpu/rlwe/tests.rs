@@ -18,7 +18,7 @@ use std::sync::{Arc, LazyLock};
 
 mod arithmetic;
 mod collective;
-mod share;
+mod flood;
 mod threshold;
 
 struct World {

@@ -1,5 +1,5 @@
 //! Sums, products and levels of ciphertexts on a device: as `backend/cpu/rlwe/{arithmetic,sum}.rs`. Programs were checked when they were
-//! recorded, so nothing is refused here.
+//! recorded, so nothing is checked here.
 
 use super::key_switch::Own;
 use super::keys::DeviceKey;
@@ -93,7 +93,7 @@ impl Sum {
         if self.pairs.is_empty() { 2 } else { 3 }
     }
 
-    /// What sums of one launch have in common.
+    /// The facts that sums of one launch have in common.
     fn shape(&self) -> (usize, usize, usize, u64) {
         (self.level, self.terms.len(), self.pairs.len(), self.constant.to_bits())
     }

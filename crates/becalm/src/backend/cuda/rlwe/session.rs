@@ -81,7 +81,7 @@ impl LaneGroups {
         Ok(LaneGroups { groups, sizes })
     }
 
-    /// What all of them take: they work in the same place, by turns.
+    /// The memory that all of them take: they work in the same place, by turns.
     fn all(&self) -> Sizes {
         let each = || self.groups.iter().map(|lanes| &self.sizes[lanes]);
         let largest = |of: fn(&Sizes) -> u64| each().map(of).max().unwrap_or(0);

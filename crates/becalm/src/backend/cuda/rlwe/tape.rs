@@ -93,7 +93,7 @@ impl Limbs {
     }
 }
 
-/// What follows a forward transform.
+/// The step behind a forward transform.
 pub(super) enum Then<'a> {
     Nothing,
     /// (x − y)·factor, y a limb of these.

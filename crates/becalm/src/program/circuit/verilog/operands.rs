@@ -96,7 +96,7 @@ pub(super) fn operations(list: &str) -> Vec<Operation<'_>> {
     found
 }
 
-/// What an attribute names, if it says where something comes from.
+/// The place that an attribute names, if it says where something comes from.
 pub(super) fn place_of(attribute: &str) -> Option<&str> {
     attribute.strip_prefix("\\src \"")?.strip_suffix('"')
 }

@@ -49,7 +49,7 @@ pub(super) fn check<'a>(text: &'a str, path: &Path) -> Result<Vec<Token<'a>>> {
     Ok(tokens)
 }
 
-/// The text without comments, with one kind of line end. Whatever readers of Verilog take in different ways is refused: what one takes for
+/// The text without comments, with one kind of line end. A text that readers of Verilog take in different ways raises an error: what one takes for
 /// a comment or a string must be code for none. Lines keep their numbers.
 ///
 /// # Errors
@@ -189,7 +189,7 @@ pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
 
 /// The text for Yosys: without the words by which a `case` or an `if` promises that all values have a branch, and one alone. Yosys believes
 /// them, and gives values without a branch, or with two, whatever suits it. Without them the first branch that fits is taken, and a
-/// result without a branch is memory, which is refused. Lines keep their numbers.
+/// result without a branch is memory, which raises an error. Lines keep their numbers.
 pub(super) fn without_promises(text: &str) -> String {
     let promise = |piece: &str| piece.contains("full_case") || piece.contains("parallel_case");
     let (mut made, mut rest) = (String::with_capacity(text.len()), text);

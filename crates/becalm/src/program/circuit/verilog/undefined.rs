@@ -1,7 +1,7 @@
 //! Refusals of bits that have no value: paths, words and constants without one.
 //!
 //! The script makes 0 of every `x` that stands for what lies past the end of a signal, and a cell `$anyseq`, which nothing simplifies,
-//! of every other. Bits of these that reach an output after all simplification are refused, and the others cannot matter.
+//! of every other. Bits of these that reach an output after all simplification raise an error, and the others cannot matter.
 
 use super::operands::{self, Operation, is_undefined, line_of, place_of};
 use super::source::{Token, at_line};

@@ -1,6 +1,6 @@
 //! Parties that make a key together, compute under it and decrypt: claims hold for every number of parties and kind of message.
 
-use super::share::recovered;
+use super::flood::recovered;
 use super::*;
 use crate::UNWATCHED;
 use crate::math::random::PublicSeed;

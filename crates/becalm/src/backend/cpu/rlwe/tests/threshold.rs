@@ -1,6 +1,6 @@
 //! Threshold decryption of what was computed, and the attack on what a quorum publishes.
 
-use super::share::{flat, kind, recovered, toy};
+use super::flood::{flat, kind, recovered, toy};
 use super::*;
 use crate::bootstrap::ckks::{Settings, regular};
 use crate::cipher::Standing;
@@ -50,7 +50,7 @@ fn the_key_is_not_found_in_what_a_quorum_publishes() {
     let mean: Vec<Complex> = sum.chunks(2).map(mean).collect();
     let right = recovered(&context, &x, &mean, &secret);
     assert!(right < n / 100, "{right} of {n} coefficients from the mean of {queries}");
-    assert_eq!(shares.iter().map(KeyShare::shared).collect::<Vec<_>>(), [1.0, 1.0]);
+    assert_eq!(shares.iter().map(KeyShare::spent).collect::<Vec<_>>(), [1.0, 1.0]);
     // Of the noise of both parts, as large as that of one: what a corrupt party is left with.
     let bits = shares[0].bits_to_decrypt_partially(&context, &x, queries).unwrap();
     let owner = context.decrypt_to_share(&x, &secret, bits, queries).unwrap();
@@ -105,7 +105,7 @@ fn a_bootstrapped_ciphertext_is_decrypted_by_a_quorum_that_vouches_for_it() {
     assert_eq!(x.account().standing, Standing::REFRESHED);
     let refused = shares[0].decrypt_partially(context, &x, &[1, 2], -20.0, 9);
     assert_eq!(kind(refused), Some("bad_input"));
-    assert_eq!(shares[0].shared(), 0.0);
+    assert_eq!(shares[0].spent(), 0.0);
     let x = x.vouched(1.0, 2f64.powi(-17)).unwrap();
     let (got, bits) = published(context, &x, &shares, &[1, 3], 4);
     let ratio = ratio(&got, &m, bits, 2.0);

@@ -1,4 +1,4 @@
-//! Decryption to share: noise that hides what an exact decryption tells of the secret key.
+//! Noise flooding for `decrypt_to_share`: noise that hides what an exact decryption tells of the secret key.
 //!
 //! A decryption of CKKS is m + e, and e depends on the secret: c_0 + c_1·s = m + e can be solved for s (Li–Micciancio 2021,
 //! ia.cr/2020/1533). Gaussian noise of standard deviation σ on each of the D real numbers that are shared makes q decryptions
@@ -21,42 +21,14 @@ use crate::math::sampling;
 use crate::{Error, Result};
 use zeroize::Zeroizing;
 
-/// Most parties of a key, which are the bits of a number.
-pub(super) const MOST_PARTIES: usize = 32;
 /// s: an attacker's advantage over guessing stays below 2^-s, whatever it computes.
 pub const STATISTICAL_BITS: f64 = 30.0;
-/// Standard deviations of a slot that noise of Gaussian coefficients stays within: a complex Gaussian exceeds t of them with
-/// probability e^(-t²), here 2^-66.
-const BOUND: f64 = 6.8;
-/// The same for a polynomial times the secret or a key's noise. The factor is fixed, and in some slots it is several times as large as
-/// in others, so that the tail is that of a product of two Gaussians: P(|xy| > t) = 2t·K₁(2t) ≈ √(πt)·e^(-2t), here 2^-50. For 2^16
-/// slots after 16 instructions that is 2^-30 together, the statistical distance that sharing claims.
-const PRODUCT_BOUND: f64 = 18.5;
-/// The same for a key's noise that is a product itself, as in keys of products that several parties made: the tail is that of a product
-/// of three Gaussians, here 2^-50.
-const KEY_PRODUCT_BOUND: f64 = 46.0;
 /// Steps of the grid in a standard deviation of the noise.
 const GRID: f64 = (1 << 20) as f64;
 /// Standard deviations of a slot that its noise stays within, but for 2^-70 of all slots.
 pub(super) const REACH: f64 = 7.0;
 /// Relative error of the doubles that decryption computes with.
 const DOUBLES: f64 = 1.0 / (1u64 << 47) as f64;
-
-/// Upper bound on an error of this standard deviation that depends on no product: fresh noise, and the rounding of values.
-pub(crate) fn bound(deviation: f64) -> f64 {
-    BOUND * deviation
-}
-
-/// Upper bound on an error of this standard deviation that was multiplied by a secret or by the noise of a key: the rounding of a
-/// ciphertext, a key switch, an encryption with a public key.
-pub(crate) fn product_bound(deviation: f64) -> f64 {
-    PRODUCT_BOUND * deviation
-}
-
-/// Upper bound on an error of this standard deviation that was multiplied by the noise of a key of products that parties made together.
-pub(crate) fn key_product_bound(deviation: f64) -> f64 {
-    KEY_PRODUCT_BOUND * deviation
-}
 
 impl Context {
     /// Bits that [`Context::decrypt_to_share`] can give of a ciphertext when `queries` decryptions under its key are shared in all.
@@ -164,7 +136,7 @@ fn shown(bits: f64) -> String {
 pub(super) fn with_noise(values: &[f64], seed: &SecretSeed, bits: f64) -> Vec<Complex> {
     let step = (-bits - 0.5).exp2() / GRID;
     let mut noise = Zeroizing::new(vec![0i64; values.len()]);
-    sampling::gaussian(&mut NoiseStream::new(seed, Domain::Share, 0), GRID, &mut noise);
+    sampling::gaussian(&mut NoiseStream::new(seed, Domain::Flood, 0), GRID, &mut noise);
     let number = |(x, e): (&f64, &i64)| ((x / step).round() + *e as f64) * step;
     let pair =
         |(x, e): (&[f64], &[i64])| Complex::new(number((&x[0], &e[0])), number((&x[1], &e[1])));

@@ -243,8 +243,8 @@ fn too_many_bits_are_refused_on_public_facts() {
     assert_eq!(kind(context.bits_to_share(&x, 0)), Some("bad_input"));
     let other = context.secret_key().unwrap();
     assert_eq!(kind(context.decrypt_to_share(&x, &other, 1.0, 100)), Some("wrong_key"));
-    assert!((secret.shared() - 0.01).abs() < 1e-12, "what was public spends nothing");
-    assert_eq!(other.shared(), 0.0);
+    assert!((secret.spent() - 0.01).abs() < 1e-12, "what was public spends nothing");
+    assert_eq!(other.spent(), 0.0);
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn the_key_counts_its_answers() {
     let says = refused.to_string();
     assert!(refused.kind() == "bad_input" && says.contains("value 1 at most"), "{says}");
     assert!(!says.contains("37") && says.contains("vouched"), "{says}");
-    assert!((secret.shared() - 2.0 / 3.0).abs() < 1e-12);
+    assert!((secret.spent() - 2.0 / 3.0).abs() < 1e-12);
     // One that is worth less is still answered.
     assert_eq!((kind(share(&x, 2)), kind(share(&x, 4))), (Some("bad_input"), None));
     let says = share(&x, 3).err().unwrap().to_string();
@@ -316,8 +316,8 @@ fn errors_times_the_secret_stay_within_their_bound() {
     let most = (24.0 * std::f64::consts::LN_2).sqrt() * deviation;
     let mean = context.rounding(1.0);
     println!("{:.1} standard deviations of all slots in the largest", most / mean);
-    assert!(most <= crate::ckks::share::product_bound(mean), "{}", most / mean);
-    assert!(most > crate::ckks::share::bound(mean), "{}", most / mean);
+    assert!(most <= crate::cipher::product_bound(mean), "{}", most / mean);
+    assert!(most > crate::cipher::fresh_bound(mean), "{}", most / mean);
 }
 
 /// Where 2^k meets 2^-k the error of one is multiplied by the other: the noise covers it, or sharing is refused.
@@ -441,7 +441,7 @@ fn what_a_file_states_is_not_believed() {
             assert_eq!(kind(context.decrypt_to_share(&y, &secret, -10.0, 1)), Some("bad_input"));
         }
     }
-    assert_eq!(secret.shared(), 0.0);
+    assert_eq!(secret.spent(), 0.0);
     // The owner ran the same computation, which is none here, on zeros.
     let dry = context.encrypt(&[Complex::default(); 8], 3, &secret).unwrap();
     let own = read(&x).vouched(1.0, dry.account().worst).unwrap();
