@@ -578,9 +578,9 @@ def test_a_wrong_rewriting_is_not_used(tmp_path, monkeypatch):
     tables = "\n".join(f".names o{i}" for i in range(10))
     fake = tmp_path / "abc"
     fake.write_text(
-        "#!/bin/sh\necho Networks are equivalent\n"
-        f"cat > out.blif <<END\n.model m\n.inputs {inputs}\n.outputs {outputs}\n"
-        f"{tables}\n.end\nEND\n"
+        "#!/bin/sh\necho Networks are equivalent\nfor i in 0 1 2 3 4; do\n"
+        f"cat > $i.blif <<END\n.model m\n.inputs {inputs}\n.outputs {outputs}\n"
+        f"{tables}\n.end\nEND\ndone\n"
     )
     fake.chmod(0o755)
     monkeypatch.setenv("BECALM_ABC", str(fake))

@@ -114,7 +114,7 @@ fn a_compilation_asks_for_few_proofs() {
     // A tool that finds the function, and proves nothing.
     let inputs: String = (0..16).map(|i| format!(" i{i}")).collect();
     let text = format!(".model m\\n.inputs{inputs}\\n.outputs o0\\n.names i0 o0\\n1 1\\n.end\\n");
-    let script = format!("printf '{text}' > out.blif\nexit 0");
+    let script = format!("for i in 0 1 2 3 4; do printf '{text}' > $i.blif; done\nexit 0");
     let path = folder.fake("abc");
     let fake = std::fs::read_to_string(&path).unwrap().replace("exit 1", &script);
     folder.write("clever", &fake);

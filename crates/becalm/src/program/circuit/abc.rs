@@ -20,15 +20,32 @@ use std::time::{Duration, Instant};
 const BUDGET: u64 = 225;
 /// Processor seconds of a script.
 const SCRIPT: u64 = 10;
+/// Processor seconds of a script for a small circuit, which shares a process or belongs to a further round.
+const SHORT: u64 = 1;
+/// Those that it gets alone where it fails in company.
+const ALONE: u64 = 5;
+/// Scripts that share a process.
+const TOGETHER: usize = 5;
+/// Further rounds for a goal, those more with the other netlist of Verilog, and circuits that go through each.
+pub(super) const ROUNDS: usize = 3;
+pub(super) const MORE: usize = 2;
+pub(super) const SEEDS: usize = 2;
+/// Goals of one compilation that have their rounds: the shortest path, and its own.
+const GOALS: usize = 2;
 /// Processor seconds of a proof.
 const PROOF: u64 = 15;
 /// Proofs of one compilation. A cover whose circuit has none is left out.
 const PROOFS: usize = 2;
 /// Proofs more, for covers of circuits that are far from the one that came: they leave the others what these have.
 const FAR_PROOFS: usize = 1;
-const _: () = assert!(
-    (SCRIPTS.len() + AGAIN) as u64 * SCRIPT + (PROOFS + FAR_PROOFS) as u64 * PROOF <= BUDGET
-);
+const _: () = {
+    let scripts = (SCRIPTS.len() + AGAIN) as u64;
+    let proofs = (PROOFS + FAR_PROOFS) as u64 * PROOF;
+    // The other netlist goes through what a round has.
+    let rounds = ((1 + GOALS * (ROUNDS + MORE) * SEEDS) * FURTHER) as u64 * SHORT;
+    assert!(scripts * SCRIPT + proofs <= BUDGET);
+    assert!(scripts * (SHORT + ALONE) + rounds + proofs <= BUDGET);
+};
 /// How long the clock may run for one compilation. Processor time decides before this, unless ABC waits for something.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Gates of a circuit that ABC gets at all: it would restructure more of them, but seldom prove the result in time.
@@ -37,6 +54,8 @@ pub(super) const PROVABLE: usize = 1 << 16;
 const LARGE: usize = 12_000;
 /// Gates times levels for which careful scripts are run: `dch` and `mfs2` take time in that product, seconds for this one.
 const CAREFUL: usize = 1 << 22;
+/// The same for further rounds and for scripts that share a process, of which each takes a second at most.
+const SMALL: usize = 1 << 18;
 /// The same for mappings, of which `if` takes seconds here. A circuit above that is a long chain, which they do not shorten.
 const MAPPED: usize = 1 << 26;
 /// Levels of a circuit that ABC gets at all: it recurs as deep as that, and its stack overflows on longer chains.
@@ -88,14 +107,18 @@ const PARTS: [(&str, &str); 3] =
 const FAR: [&str; 2] = ["AREA", "FLAT"];
 
 /// How many of them start from the other form too.
-const AGAIN: usize = {
+const AGAIN: usize = counted(false);
+/// How many of these are careful: they make further rounds.
+const FURTHER: usize = counted(true);
+
+const fn counted(careful: bool) -> usize {
     let (mut count, mut at) = (0, 0);
     while at < SCRIPTS.len() {
-        count += SCRIPTS[at].2 as usize;
+        count += (SCRIPTS[at].2 && (!careful || matches!(SCRIPTS[at].1, Growth::Careful))) as usize;
         at += 1;
     }
     count
-};
+}
 /// Nodes of a decision diagram for each gate of the circuit. ABC gives a flat form up that has more.
 const FLATTENED: usize = 5;
 /// Input bits whose functions are flattened whatever their gates are: a diagram has at most as many nodes as values.
@@ -215,27 +238,24 @@ pub(super) fn unused() -> Rewriting {
 /// A circuit of ABC's, its tables, and whether it is far from the circuit that it was made of.
 pub(super) type Rewritten = (Circuit, Tables, bool);
 
-/// The circuit as ABC rewrites it, also from another text of its function, which may be far from it, and a remark for the user.
+/// The circuit as ABC rewrites it, also from the rows of its file, and a remark for the user.
 pub(super) fn rewritten(
     circuit: &Circuit,
-    other: Option<(&str, bool)>,
+    rows: Option<&str>,
     budget: &Budget,
     progress: Progress,
 ) -> (Vec<Rewritten>, Rewriting) {
-    let mut rewriting = Rewriting { tool: command(), wrong: 0, remark: None };
+    let mut rewriting = unused();
     let ((and, xor), levels) = (circuit.gates(), circuit.levels());
     let scripts = affordable(and + xor, levels, circuit.inputs.iter().map(Port::width).sum());
     let found = match &rewriting.tool {
         Some(tool) if and + xor > 0 => {
             let gates = circuit.blif();
-            let other = other.filter(|(text, _)| text.len() <= ROWS && *text != gates);
+            let rows = rows.filter(|text| text.len() <= ROWS && *text != gates);
             let own = scripts.iter().map(|(script, _)| (&*gates, *script, false));
-            let again = |(text, far)| {
-                let some = scripts.iter().filter(|(_, again)| *again);
-                some.map(move |(script, _)| (text, *script, far))
-            };
-            let jobs: Vec<_> = own.chain(other.into_iter().flat_map(again)).collect();
-            scripted(circuit, tool, jobs, budget, progress).unwrap_or_default()
+            let jobs = own.chain(rows.into_iter().flat_map(|text| mappings(&scripts, text)));
+            let alone = if circuit.is_small() { ALONE } else { SCRIPT - SHORT };
+            scripted(circuit, tool, (jobs.collect(), alone), budget, progress).unwrap_or_default()
         }
         _ => vec![],
     };
@@ -256,34 +276,106 @@ pub(super) fn rewritten(
     (found, rewriting)
 }
 
+/// The scripts that start from another text too.
+fn mappings<'a>(
+    scripts: &'a [(&'static str, bool)],
+    text: &'a str,
+) -> impl Iterator<Item = Job<'a>> {
+    scripts.iter().filter(|(_, again)| *again).map(move |(script, _)| (text, *script, false))
+}
+
+/// Circuits of one function as the careful mappings of ABC rewrite them: those that are small.
+pub(super) fn again(circuits: &[&Circuit], budget: &Budget, progress: Progress) -> Vec<Rewritten> {
+    let (Some(tool), Some(first)) = (command(), circuits.first()) else { return vec![] };
+    let small = circuits.iter().filter(|c| c.is_small());
+    let texts: Vec<String> = small.map(|c| c.blif()).collect();
+    let careful = |text| {
+        let some = SCRIPTS.iter().filter(|(_, growth, again)| *again && *growth == Growth::Careful);
+        some.map(move |(script, ..)| (text, *script, true))
+    };
+    let jobs = texts.iter().flat_map(|text| careful(&**text)).collect();
+    scripted(first, &tool, (jobs, 0), budget, progress).unwrap_or_default()
+}
+
+/// A text, what ABC does with it, and whether the result is far from the circuit that it is for.
+type Job<'a> = (&'a str, &'a str, bool);
+
+/// Jobs that one process does, of so many seconds each.
+struct Batch<'a> {
+    jobs: &'a [Job<'a>],
+    seconds: u64,
+}
+
+/// What ABC gives for jobs. Those of a small circuit share processes, which take longer to start than to do one: where that fails, as
+/// because one takes too long, each runs alone. `alone` are the seconds for that.
 fn scripted(
     circuit: &Circuit,
     tool: &str,
-    jobs: Vec<(&str, &str, bool)>,
+    (jobs, alone): (Vec<Job>, u64),
     budget: &Budget,
     progress: Progress,
 ) -> Result<Vec<Rewritten>> {
-    let (and, xor) = circuit.gates();
-    let inputs: usize = circuit.inputs.iter().map(Port::width).sum();
-    let least = if inputs <= ALWAYS { 2 << inputs } else { 0 };
-    let nodes = least.max(FLATTENED * (and + xor)).to_string();
-    let made = jobs.into_par_iter().map(|(text, script, far)| {
-        let folder = Folder::new()?;
-        folder.write("in.blif", text.as_bytes())?;
-        let far = far || FAR.iter().any(|part| script.contains(part));
-        let named = |s: String, (name, part): &(&str, &str)| s.replace(name, part);
-        let script = PARTS.iter().fold(script.to_string(), named).replace("NODES", &nodes);
-        let all = format!("{NAMES}; read_blif in.blif; strash; {script}; write_blif out.blif");
-        let done = budget.run(tool, &all, SCRIPT, &folder, progress);
-        let said = done.and_then(|_| std::fs::read_to_string(folder.path("out.blif")).ok());
-        let found = said.map_or_else(Vec::new, |text| circuit.read_back(&text));
-        Ok(found.into_iter().map(|(circuit, tables)| (circuit, tables, far)).collect())
+    let together = |a: &Job, b: &Job| {
+        let flat = |job: &Job| job.1.contains("FLAT");
+        circuit.is_small() && std::ptr::eq(a.0, b.0) && !flat(a) && !flat(b)
+    };
+    let batches: Vec<&[Job]> =
+        jobs.chunk_by(together).flat_map(|jobs| jobs.chunks(TOGETHER)).collect();
+    let made = batches.into_par_iter().map(|jobs| {
+        let run = |jobs, seconds| circuit.batch(tool, Batch { jobs, seconds }, budget, progress);
+        let shared = jobs.len() as u64 * SHORT;
+        match jobs {
+            [_] => run(jobs, alone + SHORT),
+            _ => match run(jobs, shared)? {
+                found if found.is_empty() && alone > 0 => {
+                    let each = jobs.chunks(1).map(|job| run(job, alone));
+                    Ok(each.collect::<Result<Vec<_>>>()?.concat())
+                }
+                found => Ok(found),
+            },
+        }
     });
-    let made: Vec<Vec<Rewritten>> = made.collect::<Result<_>>()?;
-    Ok(made.into_iter().flatten().collect())
+    Ok(made.collect::<Result<Vec<Vec<Rewritten>>>>()?.concat())
 }
 
 impl Circuit {
+    /// What ABC gives for a batch; nothing if it fails.
+    fn batch(
+        &self,
+        tool: &str,
+        batch: Batch,
+        budget: &Budget,
+        progress: Progress,
+    ) -> Result<Vec<Rewritten>> {
+        let folder = Folder::new()?;
+        let inputs: usize = self.inputs.iter().map(Port::width).sum();
+        let least = if inputs <= ALWAYS { 2 << inputs } else { 0 };
+        let nodes = least.max(FLATTENED * (self.gates().0 + self.gates().1)).to_string();
+        let named = |s: String, (name, part): &(&str, &str)| s.replace(name, part);
+        let mut all = NAMES.to_string();
+        for (i, (text, script, _)) in batch.jobs.iter().enumerate() {
+            folder.write("in.blif", text.as_bytes())?;
+            let script = PARTS.iter().fold(script.to_string(), named).replace("NODES", &nodes);
+            all += &format!("; read_blif in.blif; strash; {script}; write_blif {i}.blif");
+        }
+        if budget.run(tool, &all, batch.seconds, &folder, progress).is_none() {
+            return Ok(vec![]);
+        }
+        let read = |(i, (_, script, far)): (usize, &Job)| {
+            let far = *far || FAR.iter().any(|part| script.contains(part));
+            let text = std::fs::read_to_string(folder.path(&format!("{i}.blif")));
+            let found = text.map_or_else(|_| vec![], |text| self.read_back(&text));
+            found.into_iter().map(move |(circuit, tables)| (circuit, tables, far))
+        };
+        Ok(batch.jobs.iter().enumerate().flat_map(read).collect())
+    }
+
+    /// Whether scripts take little time for it.
+    pub(super) fn is_small(&self) -> bool {
+        let (and, xor) = self.gates();
+        (1..=SMALL).contains(&(and + xor).saturating_mul(self.levels()))
+    }
+
     /// Gates on the longest path.
     fn levels(&self) -> usize {
         let mut level = vec![0; self.nodes.len()];

@@ -1,7 +1,8 @@
 //! From a covered circuit to a program: a lookup is a linear combination and a bootstrap, and no more is kept than outputs need.
 
 use super::abc::{self, Budget, Rewriting};
-use super::portfolio::{Goal, best};
+use super::candidates::Goal;
+use super::portfolio::best;
 use super::rotations::{Lookup, Source};
 use super::weights::Room;
 use super::{Circuit, Port, ROOM, Wire};
@@ -96,8 +97,8 @@ impl Circuit {
     /// Refuses a circuit whose compilation may take more memory than is free, and one of a file that may take more than its reader
     /// allows.
     fn require_memory(&self) -> Result<()> {
-        let (and, xor) = self.gates();
-        let gates = and + xor;
+        let gates = |c: &Circuit| c.gates().0 + c.gates().1;
+        let gates = gates(self).max(self.twin.as_ref().map_or(0, |twin| gates(&twin.netlist)));
         match self.memory.map(|limit| (limit, limit.saturating_mul(TIMES) / NEEDED)) {
             Some((limit, most)) if gates as u64 > most => {
                 return Err(Error::bad_input(
@@ -128,15 +129,17 @@ impl Circuit {
         progress: Progress,
     ) -> Result<Compiled> {
         let mut budget = Budget::new();
-        let (candidates, mut rewriting) = self.candidates(room, &budget, progress);
+        let (mut candidates, mut rewriting) = self.candidates(room, &budget, progress);
         tell("circuit", progress, 0, 1)?;
-        let covering = best(&candidates, room, goal, &mut rewriting, &mut budget, progress)?;
+        let covering = best(&mut candidates, room, goal, &mut rewriting, &mut budget, progress)?;
         if rewriting.wrong > 0 {
             let wrong = rewriting.wrong;
             rewriting.remark =
                 Some(format!("{wrong} circuits of ABC are not used: they are not proved equal"));
         }
-        let emitter = Emitter::new(&candidates[covering.candidate].circuit, params);
+        let chosen = &candidates[covering.candidate].circuit;
+        let chosen = self.twin.as_ref().map_or_else(|| chosen.clone(), |t| t.of_module(chosen));
+        let emitter = Emitter::new(&chosen, params);
         let program = emitter.emit(&covering.lookups)?;
         let fresh = noise::fresh(program.resting_role().fresh_noise(params), Modulus::LOG2);
         program.follow(&vec![fresh; program.inputs().len()])?;

@@ -8,6 +8,7 @@ mod abc;
 mod adders;
 mod blif;
 mod bristol;
+mod candidates;
 mod choice;
 mod columns;
 mod compile;
@@ -20,12 +21,13 @@ mod portfolio;
 mod refresh;
 mod restructure;
 mod rotations;
+mod rounds;
 mod verilog;
 mod weights;
 
 pub use abc::Rewriting;
+pub use candidates::Goal;
 pub use compile::Compiled;
-pub use portfolio::Goal;
 pub use verilog::use_python;
 
 use crate::cipher::file::{Limits, readable};
@@ -141,7 +143,7 @@ pub struct Circuit {
     /// The tables of its file as BLIF, inputs `i0`, `i1`, … and outputs `o0`, `o1`, …, where their rows are not gates.
     rows: Option<Arc<str>>,
     /// The same function as Yosys has it before its ABC, for a circuit from Verilog.
-    twin: Option<Arc<Circuit>>,
+    twin: Option<Arc<verilog::Twin>>,
     /// Bytes of memory that compiling may take, for a circuit from a file.
     memory: Option<u64>,
 }
@@ -301,10 +303,33 @@ impl Circuit {
         }
         Ok(self.outputs.iter().flat_map(|p| &p.wires).map(|w| at(&values, *w)).collect())
     }
+
+    /// Whether another circuit gives the same, for all inputs if they are few, for random ones otherwise.
+    fn agrees(&self, other: &Circuit) -> bool {
+        let bits: usize = self.inputs.iter().map(|p| p.width()).sum();
+        let words = if bits <= COUNTED { 1 << bits.saturating_sub(6) } else { WORDS };
+        let mut state = 0x9E37_79B9_7F4A_7C15u64;
+        let mut random = || {
+            state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+            state.rotate_left(29) ^ state >> 7
+        };
+        (0..words).all(|word| {
+            let counted = |bit: usize| match bit {
+                // The lanes of a word count the first six bits, words the others.
+                0..6 => (0..64u64).fold(0, |w, lane| w | (lane >> bit & 1) << lane),
+                _ => ((word >> (bit - 6) & 1) as u64).wrapping_neg(),
+            };
+            let given = |bit| if bits <= COUNTED { counted(bit) } else { random() };
+            let inputs: Vec<u64> = (0..bits).map(given).collect();
+            matches!((self.evaluate(&inputs), other.evaluate(&inputs)), (Ok(a), Ok(b)) if a == b)
+        })
+    }
 }
 
 /// Nodes of a circuit whose chains are not taken apart twice, which is covered with care as it came alone, and has one netlist.
 const LARGE: usize = 3000;
+/// Words of 64 evaluations for one of more.
+const WORDS: usize = 256;
 /// Input bits of a circuit that is compared at all of their values.
 const COUNTED: usize = 14;
 /// The remedy where memory does not do.

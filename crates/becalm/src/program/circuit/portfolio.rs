@@ -1,40 +1,17 @@
 //! Which of several circuits of one function is compiled, and by which cover: all are covered quickly, the best for the goal and
 //! the circuit as it came with care, and the best of everything is taken. So nothing is worse than the best of its parts.
 
-use super::abc::{self, Budget, Rewriting};
-use super::blif::Tables;
+use super::abc::{Budget, Rewriting};
+use super::candidates::{Candidate, Covering, Goal, RANKS, Rank};
 use super::cover::{Effort, Mapper};
 use super::cuts::Forms;
-use super::restructure::Chains;
-use super::rotations::Lookup;
+use super::rounds::Rounds;
 use super::weights::Room;
-use super::{COUNTED, Circuit, LARGE, Wire};
+use super::{COUNTED, LARGE};
 use crate::math::parallel::*;
 use crate::progress::Steps;
 use crate::{Error, Progress, Result};
-use std::collections::{HashMap, HashSet};
-
-/// The quantity that compilation minimises.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Goal {
-    /// Bootstraps one after another, then bootstraps: for machines that run many at once.
-    Depth,
-    /// Bootstraps, while at most this number come one after another.
-    Within(u32),
-    /// Bootstraps; where that costs none more, also those one after another.
-    Bootstraps,
-}
-
-impl Goal {
-    /// The bounds of the covers that it asks for; see [`Mapper::cover`].
-    fn limits(self) -> Vec<Option<u32>> {
-        match self {
-            Goal::Depth => vec![Some(0)],
-            Goal::Within(most) => vec![Some(0), Some(most.min(u32::MAX - 2))],
-            Goal::Bootstraps => vec![Some(0), None],
-        }
-    }
-}
+use std::collections::HashMap;
 
 /// Every circuit is covered so.
 const QUICK: Effort = Effort { kept: 10, covers: 2, rounds: 1, exact: true };
@@ -46,175 +23,20 @@ const PLAIN: Effort = Effort { kept: 32, covers: 8, rounds: 3, exact: false };
 const FINALISTS: usize = 2;
 /// Nodes of a circuit whose finalists are covered as the circuit that came is, too.
 const PLAIN_TOO: usize = 400;
-/// Gates of a large circuit for each that its counters leave or rotation that they take, from which on nothing else is tried.
-const ABSORBED: usize = 64;
-/// Words of 64 evaluations for one of more.
-const WORDS: usize = 256;
-/// Gates that a restructured circuit may have beside four times those of the circuit.
-const BESIDE: usize = 2000;
-
-/// A circuit of the same function.
-pub(super) struct Candidate {
-    pub circuit: Circuit,
-    /// The tables that it was mapped to by ABC.
-    pub tables: Tables,
-    /// Whether ABC made it.
-    pub foreign: bool,
-    /// Whether it is far from the circuit as it came. Such ones take no place of nearer ones among the finalists.
-    pub far: bool,
-}
-
-/// The candidates without those of ABC's that say the same as a nearer or an earlier one: scripts often agree.
-fn distinct(candidates: Vec<Candidate>) -> Vec<Candidate> {
-    let mut all: Vec<_> = candidates.into_iter().enumerate().collect();
-    all.sort_by_key(|(_, c)| (c.far, c.foreign));
-    let mut seen = HashSet::new();
-    all.retain(|(_, c)| {
-        let Circuit { nodes, sums, outputs, .. } = &c.circuit;
-        let outputs: Vec<Wire> = outputs.iter().flat_map(|p| p.wires.clone()).collect();
-        // With the tables of another mapping it has other covers.
-        seen.insert((nodes.clone(), sums.clone(), outputs, c.tables.clone())) || !c.foreign
-    });
-    // Of equally good ones the first is taken.
-    all.sort_by_key(|(at, _)| *at);
-    all.into_iter().map(|(_, c)| c).collect()
-}
-
-/// A candidate, its cover, and the cover's cost.
-pub(super) struct Covering {
-    pub candidate: usize,
-    pub lookups: Vec<Lookup>,
-    pub bootstraps: usize,
-    pub depth: u32,
-    /// Whether the cover was bound to the shortest path.
-    shortest: bool,
-}
-
-impl Circuit {
-    /// The circuit itself, first, and others of its function, each compared with it. A large one that its counters all but
-    /// take in stands for these alone.
-    pub(super) fn candidates(
-        &self,
-        room: Room,
-        budget: &Budget,
-        progress: Progress,
-    ) -> (Vec<Candidate>, Rewriting) {
-        let made = |circuit, far| Candidate { circuit, tables: vec![], foreign: false, far };
-        let own = |circuit| made(circuit, false);
-        let clean = self.restructured(Chains::Keep);
-        let gates = |c: &Circuit| c.gates().0 + c.gates().1;
-        let left = |c: &Circuit| gates(c) + c.rotations_of_sums(room);
-        let mut counted = clean.counted(room);
-        let least = counted.iter().map(left).min().unwrap_or(usize::MAX);
-        // Twice: what the first leaves of XORs are operands of ANDs for the second.
-        let carries = clean.restructured(Chains::Carry).restructured(Chains::Carry);
-        let more = carries.counted(room);
-        counted.extend(more.into_iter().filter(|c| left(c) < least));
-        if self.nodes.len() >= LARGE && counted.iter().any(|c| left(c) <= gates(&clean) / ABSORBED)
-        {
-            let agreed = counted.iter().filter(|c| self.agrees(c));
-            let agreed: Vec<Candidate> = agreed.cloned().map(own).collect();
-            if !agreed.is_empty() {
-                return (agreed, abc::unused());
-            }
-        }
-        let mut found: Vec<Candidate> = counted.into_iter().map(own).collect();
-        if self.nodes.len() < LARGE {
-            found.extend(clean.refreshed(room).map(own));
-        }
-        found.extend(self.chained().map(own));
-        let twin = self.twin.as_ref().map(|twin| {
-            let clean = twin.restructured(Chains::Keep);
-            let all = twin.chained().chain(clean.counted(room));
-            found.extend(all.map(|c| made(c, true)));
-            let text = clean.blif();
-            found.push(made(clean, true));
-            text
-        });
-        let rows = self.rows.as_deref().map(|rows| (rows, false));
-        let other = twin.as_deref().map(|twin| (twin, true)).or(rows);
-        let (foreign, mut rewriting) = abc::rewritten(&clean, other, budget, progress);
-        found.push(own(clean));
-        for (circuit, tables, far) in foreign {
-            let balanced = circuit.restructured(Chains::Balance);
-            found.push(Candidate { circuit: balanced, tables: vec![], foreign: true, far });
-            found.push(Candidate { circuit, tables, foreign: true, far });
-        }
-        (self.compared(found, &mut rewriting), rewriting)
-    }
-
-    /// The circuit with its chains taken apart.
-    fn chained(&self) -> impl Iterator<Item = Circuit> {
-        let everywhere = (self.nodes.len() < LARGE).then_some(Chains::Duplicate);
-        everywhere.into_iter().chain([Chains::Balance]).map(|chains| self.restructured(chains))
-    }
-
-    /// The circuit itself, and those candidates that compute the same: a wrong rewriting must not be used.
-    fn compared(&self, found: Vec<Candidate>, rewriting: &mut Rewriting) -> Vec<Candidate> {
-        // There can be many trees beside the nodes that they stand for.
-        let small = |c: &Circuit| c.nodes.len() < 4 * self.nodes.len() + BESIDE;
-        let checked = distinct(found)
-            .into_par_iter()
-            .map(|c| (small(&c.circuit), self.agrees(&c.circuit), c));
-        let (circuit, tables) = (self.clone(), vec![]);
-        let mut all = vec![Candidate { circuit, tables, foreign: false, far: false }];
-        for (small, agrees, candidate) in checked.collect::<Vec<_>>() {
-            if !agrees {
-                rewriting.wrong += usize::from(candidate.foreign);
-            } else if small {
-                all.push(candidate);
-            }
-        }
-        all
-    }
-
-    /// Whether another circuit gives the same, for all inputs if they are few, for random ones otherwise.
-    fn agrees(&self, other: &Circuit) -> bool {
-        let bits: usize = self.inputs.iter().map(|p| p.width()).sum();
-        let words = if bits <= COUNTED { 1 << bits.saturating_sub(6) } else { WORDS };
-        let mut state = 0x9E37_79B9_7F4A_7C15u64;
-        let mut random = || {
-            state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
-            state.rotate_left(29) ^ state >> 7
-        };
-        (0..words).all(|word| {
-            let counted = |bit: usize| match bit {
-                // The lanes of a word count the first six bits, words the others.
-                0..6 => (0..64u64).fold(0, |w, lane| w | (lane >> bit & 1) << lane),
-                _ => ((word >> (bit - 6) & 1) as u64).wrapping_neg(),
-            };
-            let given = |bit| if bits <= COUNTED { counted(bit) } else { random() };
-            let inputs: Vec<u64> = (0..bits).map(given).collect();
-            matches!((self.evaluate(&inputs), other.evaluate(&inputs)), (Ok(a), Ok(b)) if a == b)
-        })
-    }
-}
-
-impl Covering {
-    fn new(candidate: usize, circuit: &Circuit, lookups: Vec<Lookup>, shortest: bool) -> Covering {
-        let mut at = HashMap::new();
-        let mut bootstraps = 0;
-        for lookup in &lookups {
-            let own = u32::from(lookup.is_rotation());
-            bootstraps += own as usize;
-            let before = lookup.leaves.iter().filter_map(|(l, _)| at.get(l)).max();
-            let depth = before.copied().unwrap_or(0) + own;
-            at.extend(lookup.results.iter().map(|r| (r.0, depth)));
-        }
-        let wires = circuit.outputs.iter().flat_map(|p| &p.wires);
-        let depth = wires.filter_map(|w| at.get(&(w.node(), 1))).max().copied().unwrap_or(0);
-        Covering { candidate, lookups, bootstraps, depth, shortest }
-    }
-
-    /// Less is better.
-    fn key(&self, goal: Goal) -> (u32, usize, u32) {
-        match goal {
-            Goal::Depth => (self.depth, self.bootstraps, 0),
-            Goal::Within(most) => (self.depth.max(most), self.bootstraps, self.depth),
-            Goal::Bootstraps => (0, self.bootstraps, self.depth),
-        }
-    }
-}
+/// Ranks whose best are covered with care. None takes a place of those before it, or of those that another goal has: so what a circuit
+/// makes better for one makes nothing worse for another.
+const POOLS: [&[Rank]; 7] = {
+    use Rank::*;
+    [
+        &[Near],
+        &[Near, Far],
+        &[Near, Far, Short],
+        &[Near, Far, Short, Round],
+        &[Near, Far, Short, Other],
+        &[Near, Far, Short, Other, OtherShort],
+        &RANKS,
+    ]
+};
 
 /// The covers of a candidate that a goal asks for.
 fn coverings(
@@ -234,12 +56,12 @@ fn coverings(
     limits.into_iter().map(covering).collect()
 }
 
-/// Which candidates are covered with care, and how. Those that another goal, a compiler without ABC, or one that makes no far
-/// circuits would choose are among them, so that none of these finds better.
+/// Which candidates are covered with care, and how. Those that another goal, a compiler without ABC, or one that makes no
+/// circuits of later ranks would choose are among them, so that none of these finds better.
 fn finalists(candidates: &[Candidate], found: &mut [Covering], goal: Goal) -> Vec<(usize, Effort)> {
     let size = candidates[0].circuit.nodes.len();
-    let mut chosen = promising(candidates, found, goal, false);
-    chosen.extend(promising(candidates, found, goal, true));
+    let mut chosen: Vec<usize> =
+        POOLS.iter().flat_map(|ranks| promising(candidates, found, goal, ranks)).collect();
     chosen.sort_unstable();
     chosen.dedup();
     let efforts = |i: &usize| {
@@ -250,21 +72,21 @@ fn finalists(candidates: &[Candidate], found: &mut [Covering], goal: Goal) -> Ve
     chosen.iter().flat_map(efforts).collect()
 }
 
-/// The best candidates for a goal, and for the shortest path, among those that are not far or among all.
+/// The best candidates for a goal, and for the shortest path, among those of some ranks.
 fn promising(
     candidates: &[Candidate],
     found: &mut [Covering],
     goal: Goal,
-    far: bool,
+    ranks: &[Rank],
 ) -> Vec<usize> {
-    let among = |p: &Covering| far || !candidates[p.candidate].far;
+    let among = |p: &Covering| ranks.contains(&candidates[p.candidate].rank);
     let mut chosen = vec![0];
     for goal in [Goal::Depth, goal] {
-        found.sort_by_key(|p| p.key(goal));
+        found.sort_by_key(|p| (p.key(goal), p.candidate));
         for foreign in [false, true] {
             let fits = |p: &&Covering| {
                 let comes_from = foreign || !candidates[p.candidate].foreign;
-                among(p) && comes_from && (p.shortest || goal != Goal::Depth)
+                among(p) && comes_from && p.serves(goal)
             };
             let mut best: Vec<usize> = vec![];
             for covering in found.iter().filter(fits) {
@@ -290,12 +112,13 @@ fn promising(
     chosen
 }
 
-/// The best covering for a goal. ABC proves a candidate that it made and takes, if its inputs are too many to try all.
+/// The best covering for a goal, with candidates of further rounds. ABC proves a candidate that it made and takes, if its inputs are too
+/// many to try all.
 ///
 /// # Errors
 /// [`Error::BadInput`] for a [`Goal::Within`] that is not reached, with the number that is.
 pub(super) fn best(
-    candidates: &[Candidate],
+    candidates: &mut Vec<Candidate>,
     room: Room,
     goal: Goal,
     rewriting: &mut Rewriting,
@@ -303,39 +126,35 @@ pub(super) fn best(
     progress: Progress,
 ) -> Result<Covering> {
     let forms = Forms::new(room);
-    let work = |tries: &[(usize, Effort)]| {
+    let work = |candidates: &[Candidate], tries: &[(usize, Effort)]| {
         let one = |(i, effort): &(usize, Effort)| {
             effort.steps(candidates[*i].circuit.nodes.len(), goal.limits().len())
         };
         tries.iter().map(one).sum::<usize>()
     };
-    let quick: Vec<(usize, Effort)> = (0..candidates.len()).map(|i| (i, QUICK)).collect();
+    let quick = |from, to| (from..to).map(|i| (i, QUICK)).collect::<Vec<_>>();
+    let first = quick(0, candidates.len());
     // As much again and more is expected, until the finalists are known.
-    let steps = Steps::new("circuit", progress, 4 * work(&quick));
-    let cover = |(i, effort)| coverings(i, &candidates[i], &forms, goal, effort, &steps);
-    let all = |tries: Vec<(usize, Effort)>| {
-        tries.into_par_iter().map(cover).collect::<Result<Vec<Vec<Covering>>>>()
+    let steps = Steps::new("circuit", progress, 4 * work(candidates, &first));
+    let all = |candidates: &[Candidate], tries: Vec<(usize, Effort)>| {
+        let cover = |(i, effort)| coverings(i, &candidates[i], &forms, goal, effort, &steps);
+        let covers = tries.into_par_iter().map(cover).collect::<Result<Vec<Vec<Covering>>>>();
+        covers.map(|covers| covers.into_iter().flatten().collect::<Vec<_>>())
     };
-    let expected = work(&quick);
-    let mut found: Vec<Covering> = all(quick)?.into_iter().flatten().collect();
+    let mut found = all(candidates, first)?;
+    if candidates[0].circuit.is_small() {
+        let wrong = &mut rewriting.wrong;
+        let (watched, found) = (|_, _| steps.now(), &mut found);
+        let rounds = Rounds { candidates, found, wrong, budget, progress: &watched };
+        rounds.run(goal, |candidates, from| all(candidates, quick(from, candidates.len())))?;
+    }
+    let candidates = &candidates[..];
+    let expected = work(candidates, &quick(0, candidates.len()));
     let tries = finalists(candidates, &mut found, goal);
-    steps.expect(expected + work(&tries));
-    found.extend(all(tries)?.into_iter().flatten());
+    steps.expect(expected + work(candidates, &tries));
+    found.extend(all(candidates, tries)?);
     found.sort_by_key(|p| p.key(goal));
-    // A candidate has several covers.
-    let mut known: HashMap<usize, bool> = HashMap::new();
-    let mut proved = |covering: &Covering| {
-        *known.entry(covering.candidate).or_insert_with(|| {
-            let Candidate { circuit, foreign, far, .. } = &candidates[covering.candidate];
-            let bits = circuit.inputs.iter().map(|p| p.width()).sum::<usize>();
-            let good = !foreign
-                || bits <= COUNTED
-                || budget.proved(&candidates[0].circuit, circuit, *far, &|_, _| steps.now());
-            rewriting.wrong += usize::from(!good);
-            good
-        })
-    };
-    let best = found.into_iter().find(&mut proved);
+    let best = proved(candidates, found, rewriting, budget, &|_, _| steps.now());
     // Whoever stops this stops a proof too, which then counts as none.
     steps.add(0)?;
     let Some(covering) = best else {
@@ -352,52 +171,89 @@ pub(super) fn best(
     }
 }
 
+/// The first cover whose circuit ABC did not make, that was tried at all inputs, or that ABC proves.
+fn proved(
+    candidates: &[Candidate],
+    found: Vec<Covering>,
+    rewriting: &mut Rewriting,
+    budget: &mut Budget,
+    progress: Progress,
+) -> Option<Covering> {
+    // A candidate has several covers.
+    let mut known: HashMap<usize, bool> = HashMap::new();
+    let mut proved = |covering: &Covering| {
+        *known.entry(covering.candidate).or_insert_with(|| {
+            let Candidate { circuit, foreign, rank, .. } = &candidates[covering.candidate];
+            let far = *rank > Rank::Near;
+            let bits = circuit.inputs.iter().map(|p| p.width()).sum::<usize>();
+            let good = !foreign
+                || bits <= COUNTED
+                || budget.proved(&candidates[0].circuit, circuit, far, progress);
+            rewriting.wrong += usize::from(!good);
+            good
+        })
+    };
+    found.into_iter().find(&mut proved)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::circuit::Circuit;
+    use std::collections::HashSet;
 
-    /// However good a far circuit's quick cover is, those that were covered with care without it still are.
+    /// However good the quick cover of a circuit of a later rank is, those that were covered with care without it still are.
     #[test]
-    fn far_circuits_take_no_place_of_others() {
-        let made = |(foreign, far)| {
+    fn later_ranks_take_no_place_of_others() {
+        let made = |(foreign, rank)| {
             let circuit = Circuit::empty();
-            Candidate { circuit, tables: vec![], foreign, far }
+            Candidate { circuit, tables: vec![], foreign, rank }
         };
-        let kinds = [(false, false), (false, false), (true, false), (true, true), (true, true)];
-        let candidates: Vec<Candidate> = kinds.into_iter().map(made).collect();
         let cover = |candidate, bootstraps, depth| {
             let lookups = vec![];
             Covering { candidate, lookups, bootstraps, depth, shortest: true }
         };
         let near = || vec![cover(0, 30, 6), cover(1, 24, 5), cover(2, 22, 6)];
-        for goal in [Goal::Depth, Goal::Within(7), Goal::Bootstraps] {
-            let before = finalists(&candidates, &mut near(), goal);
-            let mut all = near();
-            all.extend([cover(3, 11, 3), cover(4, 12, 3)]);
-            let after = finalists(&candidates, &mut all, goal);
-            assert!(before.iter().all(|b| after.iter().any(|a| a.0 == b.0)), "{goal:?}");
-            assert!([3, 4].iter().all(|far| after.iter().any(|a| a.0 == *far)), "{goal:?}");
+        for rank in &RANKS[1..] {
+            let kinds = [(false, Rank::Near), (false, Rank::Near), (true, Rank::Near)];
+            let kinds = kinds.into_iter().chain([(true, *rank), (true, *rank)]);
+            let candidates: Vec<Candidate> = kinds.map(made).collect();
+            for goal in [Goal::Depth, Goal::Within(7), Goal::Bootstraps] {
+                let before = finalists(&candidates, &mut near(), goal);
+                let mut all = near();
+                all.extend([cover(3, 11, 3), cover(4, 12, 3)]);
+                let after = finalists(&candidates, &mut all, goal);
+                assert!(before.iter().all(|b| after.iter().any(|a| a.0 == b.0)), "{goal:?}");
+                assert!([3, 4].iter().all(|far| after.iter().any(|a| a.0 == *far)), "{goal:?}");
+            }
         }
     }
 
-    /// A circuit with the tables of another mapping has other covers.
+    /// What a file has covered with care, the shortest path too, is covered with care where Verilog and the goal bring more.
     #[test]
-    fn only_circuits_that_say_the_same_twice_are_left_out() {
-        let made = |tables: &[usize], foreign, far| {
-            let tables = tables.iter().map(|leaf| (*leaf, vec![1])).collect();
-            Candidate { circuit: Circuit::empty(), tables, foreign, far }
+    fn a_goal_and_verilog_only_add_finalists() {
+        let made = |rank| {
+            let circuit = Circuit::empty();
+            Candidate { circuit, tables: vec![], foreign: true, rank }
         };
-        let all = vec![
-            made(&[], true, true),
-            made(&[], false, false),
-            made(&[2], true, true),
-            made(&[2], true, false),
-            made(&[3], true, false),
-            made(&[], false, false),
-        ];
-        let kept = distinct(all);
-        let kept: Vec<_> = kept.iter().map(|c| (c.tables.len(), c.foreign, c.far)).collect();
-        let own = (0, false, false);
-        assert_eq!(kept, [own, (1, true, false), (1, true, false), own]);
+        let candidates: Vec<Candidate> = RANKS.into_iter().map(made).collect();
+        // The later a rank, the better.
+        let cover = |candidate: usize| {
+            let (bootstraps, depth, lookups) = (30 - candidate, 9 - candidate as u32 / 2, vec![]);
+            Covering { candidate, lookups, bootstraps, depth, shortest: true }
+        };
+        let chosen = |ranks: &[Rank], goal| {
+            let of = |i: &usize| ranks.contains(&RANKS[*i]);
+            let mut found: Vec<Covering> = (0..RANKS.len()).filter(of).map(cover).collect();
+            finalists(&candidates, &mut found, goal)
+                .into_iter()
+                .map(|f| f.0)
+                .collect::<HashSet<_>>()
+        };
+        for goal in [Goal::Within(7), Goal::Bootstraps] {
+            let all = chosen(&RANKS, goal);
+            assert!(chosen(POOLS[3], goal).is_subset(&all), "{goal:?}");
+            assert!(chosen(POOLS[5], Goal::Depth).is_subset(&all), "{goal:?}");
+        }
     }
 }

@@ -9,14 +9,16 @@
 mod drivers;
 mod modules;
 mod operands;
+mod ports;
 mod source;
 mod undefined;
 
-use super::{Circuit, LARGE};
+use super::Circuit;
 use crate::cipher::file::{Limits, hex};
 use crate::math::random::PublicSeed;
 use crate::progress::tell;
 use crate::{Error, Progress, Result};
+use ports::Ports;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -36,8 +38,9 @@ const SLANG: &str = "read_slang --threads 1 --no-proc --no-implicit-memories --a
 /// The script of Yosys. Latches and registers survive it and raise an error. Two sources of a signal are found before anything is simplified,
 /// because `opt_clean` joins signals; loops and signals without a source are found after it, because what nothing reads may have them.
 ///
-/// Yosys's ABC finds what is equal, and hides sums and choices that the compiler covers better. So there are two netlists: the one after
-/// it, which all checks are about, and then the one before it, with sums put together. The limits may end Yosys in between.
+/// Yosys's ABC finds what is equal, and hides sums and choices that the compiler covers better. So there are two netlists: the one
+/// before it, which is what `synth -flatten -noabc` gives, and the one after it, which all checks are about. The limits may end Yosys in
+/// between.
 ///
 /// Steps that simplify also choose undefined bits as it suits them. So every `x` becomes the output of a cell `$anyseq` first, which
 /// nothing simplifies ([`undefined`]). Slang reads an index past the end as `x`, in choices beside the elements, and there they are 0
@@ -47,9 +50,8 @@ const SCRIPT: &str = "delete t:$print\ntee -q -o ports.txt dump x:*\n\
     setundef -zero t:$shift t:$bmux t:$mux\nsetundef -anyseq\n\
     tee -q -o undefined.txt dump t:$anyseq %co2 p:*\nproc -noopt\nsetundef -zero\n\
     tee -q -o drivers.txt check\nopt_clean\ntee -q -o check.txt check\nopt_expr -keepdc\nopt_clean\n\
-    tee -q -o cells.txt dump c:*\nopt -full\nmemory_collect\nmemory_map\nbmuxmap\ndemuxmap\n\
-    opt -full\ndesign -save words\ntechmap\nopt\nabc -g AND,XOR\nopt_clean\nwrite_blif output.blif\n\
-    tee -q -o whole.txt stat\ndesign -load words\nalumacc\nopt\ntechmap\nopt\nwrite_blif twin.blif\n";
+    tee -q -o cells.txt dump c:*\nsynth -flatten -noabc\nopt\nopt_clean\nwrite_blif twin.blif\n\
+    abc -g AND,XOR\nopt_clean\nwrite_blif output.blif\ntee -q -o whole.txt stat\n";
 
 /// Slang says what it finds in the text, the values of constants with it.
 const CONSTANTS: &str = " --ast-compilation-only --dump-ast input.sv";
@@ -138,15 +140,31 @@ pub(super) fn parse(
         other => other,
     })?;
     let mut circuit = ports.ordered(circuit);
-    let twin = twin.filter(|_| circuit.nodes.len() < LARGE).and_then(|text| small(&text));
-    circuit.twin = twin.map(|twin| Arc::new(ports.ordered(twin)));
+    let twin = twin.and_then(|text| Circuit::parse(&undefined::without(&text)).ok());
+    let twin = twin.map(|netlist| Twin { netlist, ports });
+    circuit.twin = twin.filter(|t| circuit.agrees(&t.of_module(&t.netlist))).map(Arc::new);
     Ok(circuit)
 }
 
-/// A netlist with 0 for what has no value, if it is small.
-fn small(blif: &str) -> Option<Circuit> {
-    let circuit = Circuit::parse(&undefined::without(blif)).ok()?;
-    (circuit.nodes.len() < LARGE).then_some(circuit)
+/// The netlist before Yosys's ABC, with 0 for what has no value, as a file would have it. It is compared with the one after it.
+#[derive(Debug)]
+pub(super) struct Twin {
+    pub netlist: Circuit,
+    ports: Ports,
+}
+
+impl Twin {
+    /// A circuit with the order of the netlist as one with that of the module.
+    pub fn of_module(&self, circuit: &Circuit) -> Circuit {
+        self.ports.ordered(circuit.clone())
+    }
+
+    /// The inverse.
+    pub fn of_netlist(&self, circuit: &Circuit) -> Circuit {
+        let Circuit { inputs, outputs, .. } = &self.netlist;
+        let names = inputs.iter().chain(outputs).map(|port| port.name.clone()).collect();
+        self.ports.in_order(names).ordered(circuit.clone())
+    }
 }
 
 /// The netlist before Yosys's ABC, if Yosys came so far within the limits. Its function is compared with the other's before it is used.
@@ -238,55 +256,6 @@ fn expanded(
     let text = source::plain(&text.split_inclusive('\n').filter(kept).collect::<String>(), path)?;
     // A macro may have put a promise together.
     Ok(source::without_promises(&text))
-}
-
-/// The ports of a module: Yosys sorts them by their names.
-struct Ports<'a> {
-    names: Vec<&'a str>,
-    /// Those whose bit 0 is the most significant one, as of `input [0:3] a`. The netlist says nothing of it.
-    rising: Vec<String>,
-}
-
-impl<'a> Ports<'a> {
-    /// Ports of these names, in order, and Yosys's `list` of them.
-    fn new(list: &str, names: Vec<&'a str>, path: &Path) -> Result<Self> {
-        let (mut rising, mut place) = (vec![], "");
-        for line in list.lines().map(str::trim) {
-            // `wire width 4 upto input 1 \a`
-            match line.split_once(' ') {
-                Some(("attribute", rest)) => place = operands::place_of(rest).unwrap_or(place),
-                Some(("wire", rest)) => {
-                    let (kind, name) = rest.rsplit_once(" \\").unwrap_or_default();
-                    if kind.contains("inout ") {
-                        let line = operands::line_of(place).unwrap_or(0);
-                        let remedy = "make an input and an output of it, with two names";
-                        let wanted = "ports that are inputs or outputs";
-                        return Err(source::at_line(
-                            wanted,
-                            line,
-                            path,
-                            &format!("inout {name}"),
-                            remedy,
-                        ));
-                    }
-                    rising.extend(kind.contains("upto ").then(|| name.to_string()));
-                }
-                _ => {}
-            }
-        }
-        Ok(Ports { names, rising })
-    }
-
-    /// The circuit with its ports and their bits in order.
-    fn ordered(&self, mut circuit: Circuit) -> Circuit {
-        let at = |name: &str| self.names.iter().position(|n| *n == name).unwrap_or(usize::MAX);
-        for ports in [&mut circuit.inputs, &mut circuit.outputs] {
-            ports.sort_by_key(|port| at(&port.name));
-            let rising = ports.iter_mut().filter(|port| self.rising.contains(&port.name));
-            rising.for_each(|port| port.wires.reverse());
-        }
-        circuit
-    }
 }
 
 /// Why there is no circuit. No status means that the clock ran out.
