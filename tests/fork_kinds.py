@@ -80,6 +80,8 @@ def packed_integers(w):
     x = secret.encrypt_packed([3, 1, 15], bits=4)
     y = 3 * x + [1, 2, 3]
     assert secret.decrypt(server.lookup(y, lambda m: 15 - m)).tolist() == [5, 10, 15]
+    many = secret.encrypt_packed(np.full(5000, 7), bits=4)
+    assert (secret.decrypt(1 - many * 3) == (1 - 21) % 16).all()
     public = secret.public_key().encrypt_packed([1, 2], bits=2)
     assert secret.decrypt(public).tolist() == [1, 2]
     assert server._plan.tables(4, [list(range(16))])
@@ -190,6 +192,10 @@ def arithmetic(w):
     x, v = secret.encrypt(w.values), w.values
     near(secret.decrypt(x + x), 2 * v)
     near(secret.decrypt(-(x - x * 2)), v)
+    near(secret.decrypt(1 - (x - v)), np.ones(16))
+    near(secret.decrypt(ckks.dot(x, x)), np.full(16, v @ v))
+    near(secret.decrypt(np.dot(x, v)), np.full(16, v @ v))
+    near(secret.decrypt(ckks.concatenate([x], 3)), v[:3])
     near(secret.decrypt(x * x), v * v)
     near(secret.decrypt(x * v + v), v * v + v)
     near(secret.decrypt(x.times_i()), 1j * v)
@@ -237,6 +243,7 @@ def ckks_programs(w):
     p.output(x + x, x - 1, x - (x + x), -x, x * 0.5, x + v, x * v, x * plain + plain, x.times_i())
     p.output(x * x, x.level_down(1), x.rotate([1, 2])[1], x.rotate(3), x.conjugate(), x.sum())
     p.output(ckks.dot([x, x], [x, x]), x.polynomial([0, 0, 1]), ckks.Matrix(np.eye(16)[::-1]) @ x)
+    p.output(1 - (x - v), ckks.dot(x, x), np.dot(x, v))
     # The engine of desilo records these.
     assert p._native.rotate_by_powers(x._native, [2]) and x._native.multiple(3)
     p.save(w.folder / f"program-{os.getpid()}")
@@ -246,7 +253,7 @@ def ckks_programs(w):
         made = server.run(p, secret.encrypt(v, level=4))
     wanted = [2 * v, v - 1, -v, -v, v / 2, 2 * v, v * v, v * v + v, 1j * v]
     wanted += [v * v, v, np.roll(v, -2), np.roll(v, -3), v, np.full(1, v.sum())]
-    wanted += [2 * v * v, v * v, v[::-1]]
+    wanted += [2 * v * v, v * v, v[::-1], np.ones(16), np.full(16, v @ v), np.full(16, v @ v)]
     for got, one in zip(made, wanted, strict=True):
         near(secret.decrypt(got), one)
     refreshed = becalm.Program("ckks_toy_13", bootstrap="large")
@@ -284,6 +291,7 @@ def functions(w):
     assert context.info[0] in ("cpu", "cuda") and context.fallback is None
     assert _native.sum_rotations(8) == [1, 2, 4]
     assert ckks.depth([0, 1, 1, 1]) == 2
+    assert ckks.Matrix(np.eye(2), slots=16).slots == 16
 
 
 @kind
