@@ -11,7 +11,7 @@ from becalm._ckks_arithmetic import Matrix, chebyshev, paired
 from becalm._ckks_sets import USUAL_SIZE, params, turns
 from becalm._ckks_vector import Vector
 from becalm._native_calls import Calls, Operand
-from becalm.errors import BadInput, Error, OutOfMemory, WrongKey, WrongParams
+from becalm.errors import BadInput, Error, WrongKey, WrongParams
 
 N = TypeVar("N", bound=Operand)
 V = TypeVar("V", bound=Vector[Any])
@@ -409,7 +409,7 @@ def _summed(op: str, slots: int, size: int | None, stride: int) -> tuple[int, in
 
 @contextlib.contextmanager
 def named(remedy: str) -> Iterator[None]:
-    """Refuses missing keys, and keys that do not fit, with the call of Python before the remedy."""
+    """Refuses missing keys with the call of Python that makes them."""
     try:
         yield
     except WrongKey as e:
@@ -419,6 +419,3 @@ def named(remedy: str) -> Iterator[None]:
         made = WrongKey(e.op, e.wanted, e.got, remedy)
         made.missing = e.missing
         raise made from None
-    except OutOfMemory as e:
-        least = 'more stages or fewer slots take less, and so does load_server(path, memory="low")'
-        raise OutOfMemory(e.op, e.wanted, e.got, f"{e.remedy}; {least}") from None

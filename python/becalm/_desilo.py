@@ -215,7 +215,7 @@ MISSING = (
     (("relinearize",), "pass the relinearization key to multiply, which then does it"),
     (("rescale", "change_level"), "products rescale by themselves; use level_down"),
     (("ntt", "intt", "mod_raise"), "use bootstrap or becalm.Program, which have these steps"),
-    (("to_cuda", "to_cpu"), "leave it out: engines compute on processors"),
+    (("to_cuda", "to_cpu"), "leave it out, and make the engine with the mode that you want"),
 )
 
 

@@ -393,7 +393,9 @@ def load_server(
         try:
             return Server(plan, machine, *plan.opened(machine, file, budget))
         except OutOfMemory as e:
-            remedy = 'allow more memory, "low", or keys of bootstrap="small" or of more stages'
+            remedy = 'make keys of bootstrap="small" or of more stages'
+            if budget:
+                remedy = f'allow more memory, pass memory="low", or {remedy}'
             raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None
     try:
         return Server(plan, machine, _native.CkksKeys.load(machine, file, False, plan.form))

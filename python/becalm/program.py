@@ -1,4 +1,4 @@
-"""Programs: many instructions, recorded first, then checked, priced and run as one."""
+"""Programs: many instructions, recorded first, then checked and run as one."""
 
 from __future__ import annotations
 

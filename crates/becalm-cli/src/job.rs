@@ -31,7 +31,7 @@ enum Verb {
     Status(StatusArgs),
     /// Write the results in order.
     Collect(CollectArgs),
-    /// Compute a share of the finished chunks again; exit status 1 if a result differs.
+    /// Compute a part of the finished chunks again; exit status 1 if a result differs.
     Verify(VerifyArgs),
 }
 
@@ -54,8 +54,8 @@ struct MakeArgs {
     /// Lanes of a chunk: by default about five seconds of a core for TFHE, and one lane for CKKS.
     #[arg(long, value_parser = report::some)]
     chunk: Option<usize>,
-    /// The share of the chunks that a second worker computes too. With 1 every result needs two workers that agree.
-    #[arg(long, default_value_t = 0.0, value_parser = report::share)]
+    /// The part of the chunks that a second worker computes too. With 1 every result needs two workers that agree.
+    #[arg(long, default_value_t = 0.0, value_parser = report::fraction)]
     verify: f64,
     /// Ciphertexts, one file for each input. A file of TFHE holds all lanes. For CKKS give the files of the first lane, then those of
     /// the second, and so on.
@@ -132,7 +132,7 @@ struct CollectArgs {
 struct VerifyArgs {
     /// The folder, or the address in an object store.
     job: PathBuf,
-    /// The share of the finished chunks, drawn at random; at least one is computed.
+    /// The part of the finished chunks, drawn at random; at least one is computed.
     #[arg(long, default_value_t = 0.01, value_parser = report::positive)]
     share: f64,
     /// Leave workers with wrong results out: they get no more chunks, and others compute theirs again.
@@ -187,7 +187,7 @@ fn make(args: &MakeArgs) -> Result<()> {
     if args.json {
         return report::json(&json!({
             "job": args.job, "set": job.set(), "lanes": job.lanes(), "chunk": job.chunk(),
-            "chunks": job.chunks(), "results": job.results(), "results_equal": equal, "price": time,
+            "chunks": job.chunks(), "results": job.results(), "results_equal": equal, "time": time,
         }));
     }
     let mut rows = vec![

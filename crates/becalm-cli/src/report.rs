@@ -104,10 +104,10 @@ pub fn some(text: &str) -> std::result::Result<usize, String> {
     text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "wanted a number from 1 up".to_string())
 }
 
-/// A share from 0 to 1.
-pub fn share(text: &str) -> Result<f64, String> {
+/// A number from 0 to 1.
+pub fn fraction(text: &str) -> Result<f64, String> {
     match text.parse() {
-        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        Ok(part) if (0.0..=1.0).contains(&part) => Ok(part),
         _ => Err("give a number from 0 to 1".into()),
     }
 }

@@ -41,9 +41,9 @@ fn prepared(name: &str, lanes: usize, chunk: usize) -> Folder {
     ));
     assert_eq!(made["chunks"], lanes.div_ceil(chunk));
     // An estimate for all lanes, before anything runs.
-    let price = &made["price"];
-    assert_eq!(price["measured"], false);
-    let lane = price["seconds"].as_f64().unwrap() / lanes as f64;
+    let time = &made["time"];
+    assert_eq!(time["measured"], false);
+    let lane = time["seconds"].as_f64().unwrap() / lanes as f64;
     assert!(lane > 1e-7 && lane < 1e-2, "{lane} s for a lane of a toy set");
     f
 }

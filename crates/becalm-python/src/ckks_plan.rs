@@ -293,8 +293,11 @@ impl CkksPlan {
     fn reading(&self, keys: &CkksKeys, free: usize) -> PyResult<String> {
         planned(|| {
             let offers = self.0.readings(&keys.1, free)?;
-            let otherwise = "free memory, or make keys of bootstrap=\"small\" or of a smaller set";
-            let otherwise = if offers.is_empty() { otherwise } else { "" };
+            let otherwise = match (offers.is_empty(), self.size()) {
+                (false, _) => "",
+                (true, None | Some("small")) => "free memory, or make keys of a smaller set",
+                _ => "free memory, or make keys of bootstrap=\"small\" or of a smaller set",
+            };
             let words = |offer: &Offer| match offer.stored {
                 true => Some("memory=\"low\"".into()),
                 false => Some(arguments(offer)),

@@ -229,31 +229,31 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Matrices from `src` on, a level each: the scale becomes `scale` in the end, and the scales of their entries are to each other as
-    /// `shares`, whose product is 1.
+    /// `factors`, whose product is 1.
     fn maps(
         &mut self,
         src: Reg,
         maps: Vec<Matrix>,
         scale: f64,
-        shares: impl IntoIterator<Item = f64>,
+        factors: impl IntoIterator<Item = f64>,
     ) -> Result<Reg> {
         let (from, baby) = (*self.program.reg(src), self.baby);
         let steps = self.bits_of_drops(from.level - maps.len(), from.level);
         let each = (scale * steps / from.scale).powf(1.0 / maps.len() as f64);
-        maps.into_iter().zip(shares).try_fold(src, |src, (matrix, share)| {
+        maps.into_iter().zip(factors).try_fold(src, |src, (matrix, factor)| {
             let from = *self.program.reg(src);
             let matrix =
                 if matrix.slots() < from.slots { matrix.repeated(from.slots) } else { matrix };
-            self.program.linear(src, matrix, baby, each * share)
+            self.program.linear(src, matrix, baby, each * factor)
         })
     }
 
-    /// Scales of entries with which what their rounding leaves in the end is the same of every matrix, for values of the same size at
-    /// first: a matrix of a few long vectors of entries, which all differ, needs more bits than one whose entries repeat.
-    fn shares(&self, maps: &[Matrix]) -> Vec<f64> {
+    /// Factors of the scales of entries with which the rounding of every matrix leaves the same error in the end, for values of the same
+    /// size at first. A matrix of a few long vectors whose entries all differ needs more bits than one whose entries repeat.
+    fn factors(&self, maps: &[Matrix]) -> Vec<f64> {
         let slots = self.chain.params().slots();
         let gains: Vec<f64> = maps.iter().map(Matrix::gain).collect();
-        // Its share of every gain but its own: of those before by the values, of those behind by the error.
+        // Every gain but its own: of those before by the values, of those behind by the error.
         let left = |(m, gain): (&Matrix, &f64)| m.encoded(slots).sqrt() / gain;
         let left: Vec<f64> = maps.iter().zip(&gains).map(left).collect();
         let mean = left.iter().map(|x| x.ln()).sum::<f64>() / left.len() as f64;
@@ -285,8 +285,8 @@ impl<'a> Pipeline<'a> {
         let tail = maps.pop().map(last);
         maps.extend(tail);
         let before = self.program.ops().len();
-        let shares = self.shares(&maps);
-        let w = self.maps(src, maps, self.b.eval_mod_bits.exp2(), shares)?;
+        let factors = self.factors(&maps);
+        let w = self.maps(src, maps, self.b.eval_mod_bits.exp2(), factors)?;
         // Coefficients of t have a variance of (h + 1)/12.
         let size = (self.slots as f64 * (self.b.ephemeral_weight + 1) as f64 / 6.0).sqrt();
         self.placed = self.walked(before, self.placed, size);

@@ -68,7 +68,7 @@ impl MemoryBudget {
         Ok((context.ready_keys(&keys, budget.keys)?, budget.matrices))
     }
 
-    /// [`MemoryBudget::of`] where any of these programs may run next: the least of their shares fits each. Without programs the keys
+    /// [`MemoryBudget::of`] where any of these programs may run next: the least of their budgets fits each. Without programs the keys
     /// may take all.
     ///
     /// # Errors
@@ -79,14 +79,14 @@ impl MemoryBudget {
         keys: &CkksKeys,
         bytes: usize,
     ) -> Result<MemoryBudget> {
-        let shares =
+        let budgets =
             programs.into_iter().map(|program| MemoryBudget::of(chain, program, keys, bytes));
         let all = MemoryBudget { matrices: bytes, keys: bytes };
         let least = |a: MemoryBudget, b: MemoryBudget| MemoryBudget {
             matrices: a.matrices.min(b.matrices),
             keys: a.keys.min(b.keys),
         };
-        Ok(shares.collect::<Result<Vec<_>>>()?.into_iter().reduce(least).unwrap_or(all))
+        Ok(budgets.collect::<Result<Vec<_>>>()?.into_iter().reduce(least).unwrap_or(all))
     }
 }
 
@@ -137,7 +137,7 @@ impl Encoded {
         Ok(Encoded { maps: or_refused(program.op(), maps)?, plain: None })
     }
 
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.maps.iter().flatten().map(LinearMap::bytes).sum()
     }
 

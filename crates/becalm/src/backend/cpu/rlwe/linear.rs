@@ -110,7 +110,7 @@ impl LinearMap {
         }
         let (n, reader) = (matrix.slots(), matrix.reader());
         let forms = matrix.forms(slots);
-        let remedy = "take more stages or fewer slots, or a session within less memory";
+        let remedy = "take more stages or fewer slots, or keep matrices within less memory";
         require_memory_or(op, matrix.encoded_bytes(context, level), remedy)?;
         let steps = matrix.steps(baby);
         let Steps { stride, middle, .. } = steps;

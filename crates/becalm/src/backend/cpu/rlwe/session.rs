@@ -202,11 +202,18 @@ impl Step<'_> {
     /// Refuses a run that would not fit the free memory. The last run's work space is used again.
     fn require_work(&self, lanes: usize) -> Result<()> {
         let kept = self.instructions.context().ring().kept();
-        let remedy = "free memory, use fewer threads or slots, or keep fewer keys and matrices in memory: keys in their file, matrices within less";
-        match self.work_bytes(lanes).saturating_sub(kept) {
-            0 => Ok(()),
-            more => require_free(self.program.op(), more, remedy),
+        let more = self.work_bytes(lanes).saturating_sub(kept);
+        if more == 0 {
+            return Ok(());
         }
+        let mut remedy = "free memory, or use fewer threads, slots or lanes".to_string();
+        if self.encoded.bytes() > 0 {
+            remedy += ", or keep matrices within less memory";
+        }
+        if self.instructions.keys().bytes() > 0 {
+            remedy += ", or leave keys in their file";
+        }
+        require_free(self.program.op(), more, &remedy)
     }
 
     /// Runs the instructions of a wave on every lane: one, or rotations of one source.
