@@ -367,7 +367,7 @@ def dot(xs: V | Iterable[V], ys: V | Iterable[V]) -> V:
     """
     op = "dot product"
     if isinstance(xs, Vector):
-        total: V = xs._dot(operand(ys, op))
+        total: V = xs._dot(operand(ys, op))  # type: ignore[assignment]
         return total
     if isinstance(ys, Vector):
         raise BadInput(
