@@ -360,6 +360,7 @@ def test_verilog_is_never_worse_than_its_netlist_as_a_file(tmp_path):
 @pytest.mark.skipif(not importlib.util.find_spec("pyosys"), reason="no pyosys")
 def test_circuits_go_through_abc_again_while_that_gains(tmp_path):
     """`dch; if -K 4 -a; mfs2`, three times, gives 14 tables, and scripts run once gave 21."""
-    text = "module circ13(input [3:0] a, b, input [4:0] c, output y); assign y = a*a+b*b > c*c; endmodule"
+    ports = "input [3:0] a, b, input [4:0] c, output y"
+    text = f"module circ13({ports}); assign y = a*a+b*b > c*c; endmodule"
     circuit = _netlist(tmp_path, text)
     assert circuit.compile("tfhe_2_2", goal="bootstraps").cost.bootstraps <= 14
