@@ -98,8 +98,12 @@ def test_a_false_claim_of_bits_reads_the_same_alone_and_in_an_array(toy):
 
 
 def test_texts_of_a_file_have_no_power_over_a_terminal(toy):
-    circuit = becalm.circuit.parse(".inputs a\n.outputs y\x1b[31m\n.names a y\x1b[31m\n1 1\n")
+    circuit = becalm.circuit.parse(
+        ".inputs a\x1b[2m\n.outputs y\x1b[31m\n.names a\x1b[2m y\x1b[31m\n1 1\n"
+    )
     assert "\x1b" not in repr(circuit) and r"y\x1b[31m" in repr(circuit)
+    with pytest.raises(becalm.BadInput, match=r"1 bits for a\\x1b\[2m,"):
+        circuit(2)
     file = toy.secret.encrypt([1, 2]).to_bytes()
     for field in ("format", "version", "noise", "role"):
         evil = forged(

@@ -217,10 +217,9 @@ class Circuit(_html.Shown):
         return f"<becalm.Circuit {names[0]} -> {names[1]}, {both} AND, {one} XOR>"
 
     def _ports(self) -> list[str]:
-        """Inputs and outputs in words. Their names are those of a file, and `repr` leaves them no
-        power over a terminal."""
+        """Inputs and outputs in words."""
         return [
-            " ".join(f"{repr(name)[1:-1]}[{width}]" for name, width in ports)
+            " ".join(f"{_shown(name)}[{width}]" for name, width in ports)
             for ports in (self.inputs, self.outputs)
         ]
 
@@ -242,7 +241,8 @@ class Circuit(_html.Shown):
             if wide is not None:
                 # The position is public, the value may be about to be encrypted.
                 got = f"a longer number at position {wide}"
-                raise BadInput("circuit", f"{width} bits for {name}", got, "see Circuit.inputs")
+                wanted = f"{width} bits for {_shown(name)}"
+                raise BadInput("circuit", wanted, got, "see Circuit.inputs")
             bits += [[x >> i & 1 for x in found] for i in range(width)]
         return bits, shape
 
@@ -260,6 +260,11 @@ class Circuit(_html.Shown):
             found.append(np.array(words, dtype=kind).reshape(shape) if shape else words[0])
             at += width
         return tuple(found) if len(found) > 1 else found[0]
+
+
+def _shown(name: str) -> str:
+    """A name of a file. `repr` leaves it no power over a terminal."""
+    return repr(name)[1:-1]
 
 
 @called("parse")

@@ -265,20 +265,25 @@ impl Given {
             let remedy = "write numbers with commas, blanks or line ends between them";
             Error::bad_file("encrypt", format!("numbers in {}", path.display()), got, remedy)
         };
+        if text.trim().is_empty() {
+            return Err(refused("none".into()).into());
+        }
         if text.len() as u64 > MOST_TEXT {
             return Err(
                 refused(format!("more than {} of text", megabytes(MOST_TEXT as usize))).into()
             );
         }
-        let words = text.split(|c: char| c == ',' || c.is_whitespace()).filter(|w| !w.is_empty());
+        // Between two commas there is a value; behind the last one there need not be.
+        let parts = text.trim_end().trim_end_matches(',').split(',');
+        let words = parts.flat_map(|part| match part.trim() {
+            "" => vec![""],
+            part => part.split_whitespace().collect(),
+        });
         let one = |(word, at): (&str, usize)| {
             Given::parse(word).map_err(|_| refused(format!("another text as value {at}")))
         };
         let found = words.zip(1..).map(one).collect::<Result<Vec<_>, _>>()?;
-        match found.is_empty() {
-            true => Err(refused("none".into()).into()),
-            false => Ok(found),
-        }
+        Ok(found)
     }
 
     pub(crate) fn real(self) -> f64 {

@@ -110,7 +110,9 @@ fn values_come_from_a_file_or_from_standard_input() {
     assert_eq!(said(&format!("{line} b --bound 32")), "");
     assert!(said(&format!("{line} c --bound 31")).contains("absolute value 31 at most"));
     // The place of a value is told, and never the value.
-    for (text, told) in [("1, 0.5 4z242", "value 3"), (" \n", "none")] {
+    for (text, told) in
+        [("1, 0.5 4z242", "value 3"), (" \n", "none"), ("1,,2", "value 2"), (",1", "value 1")]
+    {
         std::fs::write(f.0.join("values.txt"), text).unwrap();
         let says = f.refuse_with(4, "encrypt --values-from values.txt -o z --allow-insecure");
         assert!(says.contains(told) && !says.contains("4z242"), "{says}");

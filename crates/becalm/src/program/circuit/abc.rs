@@ -8,7 +8,7 @@
 
 use super::blif::{Build, Tables};
 use super::verilog::{Folder, ended, limited, pythons};
-use super::{COUNTED, Circuit, Node, Port, Wire, blif};
+use super::{Circuit, Node, Port, Wire, blif};
 use crate::cipher::file::Limits;
 use crate::math::parallel::*;
 use crate::{Progress, Result, UNWATCHED};
@@ -119,6 +119,8 @@ const fn counted(careful: bool) -> usize {
     }
     count
 }
+/// Input bits of circuits whose functions are flattened. ABC takes long to find out that the diagrams of more are too large.
+const FLAT: usize = 32;
 /// Nodes of a decision diagram for each gate of the circuit. ABC gives a flat form up that has more.
 const FLATTENED: usize = 5;
 /// Input bits whose functions are flattened whatever their gates are: a diagram has at most as many nodes as values.
@@ -134,7 +136,7 @@ fn affordable(gates: usize, levels: usize, inputs: usize) -> Vec<(&'static str, 
         Growth::Linear => levels <= DEEPEST && gates <= PROVABLE,
         Growth::Mapping => gates <= PROVABLE && work <= MAPPED,
         Growth::Careful => gates <= LARGE && work <= CAREFUL,
-        Growth::Flat => inputs <= COUNTED && gates <= LARGE && work <= CAREFUL,
+        Growth::Flat => inputs <= FLAT && gates <= LARGE && work <= CAREFUL,
     };
     let chosen = SCRIPTS.iter().filter(|(_, growth, _)| pays(*growth));
     chosen.map(|(script, _, again)| (*script, *again)).collect()
@@ -474,9 +476,9 @@ mod tests {
         // The result of a script must be proved, which takes long for so many gates.
         assert!(affordable(180_000, 20, 64).is_empty());
         // Nothing changes for the circuits that ABC is good at: AES, and a product of 64 bits.
-        assert_eq!(affordable(2_000, 300, 14).len(), SCRIPTS.len());
+        assert_eq!(affordable(2_000, 300, FLAT).len(), SCRIPTS.len());
         let flat = SCRIPTS.iter().filter(|s| s.1 == Growth::Flat).count();
-        assert_eq!(affordable(2_000, 300, 15).len(), SCRIPTS.len() - flat);
+        assert_eq!(affordable(2_000, 300, FLAT + 1).len(), SCRIPTS.len() - flat);
         assert_eq!(affordable(36_000, 350, 256).len(), 3);
     }
 
