@@ -141,12 +141,15 @@ def test_an_engine_without_room_is_refused_with_what_an_engine_has():
     assert "becalm.keygen, which has sets of smaller rings" in ring
     for line in keys:
         assert "Engine(compact=True)" in line and "; or free memory" in line
-        # Keys against keys: the offer takes less than what was refused.
+        assert not any(word in line for word in ("rotations", "levels", "seeded"))
+    # Keys against keys: the offers take less than what was refused. The system may refuse a part
+    # of one key, which has no size.
+    whole = [line for line in keys if " elements of " not in line]
+    for line in whole:
         sizes = re.findall(r"(?:wanted|takes) ([0-9.]+) ([MG])B", line)
         refused, *offered = (float(size) * {"M": 1e6, "G": 1e9}[unit] for size, unit in sizes)
         assert offered and max(offered) < refused, line
-        assert not any(word in line for word in ("rotations", "levels", "seeded"))
-    assert any('size="small"' in line for line in keys), keys
+    assert any('size="small"' in line for line in whole), keys
 
 
 def test_keys_of_an_engine_that_do_not_fit_are_refused_with_sizes_that_do(monkeypatch):
