@@ -301,7 +301,7 @@ def keys(w):
     needs = _native.CkksNeeds({1: {3}}).union(_native.CkksNeeds({2: {3}}))
     for form in ("ready", "packed", "seeded"):
         made = secret.keys(needs, form=form)
-        assert made.bytes_as(form) and chain.packed(needs, form, 1 << 60, "others")
+        assert made.bytes_as(form) and chain.packed(needs, form, None, 1 << 60, "others")
     assert chain.require_tables(1 << 60, "others") is None
     assert made.union(made).nbytes
     x = secret.encrypt(bytes(16 * 16), 2, True)
@@ -317,7 +317,8 @@ def keys(w):
         plan.price() and plan.programs and plan.needs() and plan.noted(plan.name, plan.note()).slots
     )
     plan.require(None)
-    assert plan.reading(w.large.server._keys, 1 << 40) and plan.of_engine(1 << 40, "less")
+    assert plan.reading(w.large.server._keys, 1 << 40)
+    assert plan.of_engine(w.large.server._keys, 1 << 40, "less")
     assert plan.set_for(["regular"], None)
     assert _native.scheme_of("ckks") == "ckks" and _native.integer_most("sum", "uint8")
     w.small.server._keys.require_rotations([1], 1)

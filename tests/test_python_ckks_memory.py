@@ -1,6 +1,7 @@
 """Memory that ends before keys of CKKS are made, and what is offered instead."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -137,12 +138,18 @@ def test_an_engine_without_room_is_refused_with_what_an_engine_has():
     limits = (64, 200, 400, 550, 700, 3000)
     ring, *keys = python(ENGINE, *limits)
     assert "engine: wanted 92.5 MB for the tables" in ring and " MB free" in ring
-    least = peak("ckks_slots_first", kinds="regular", bootstrap="small", compact=True)
-    size = _values.megabytes(least)
-    wanted = f'Engine(compact=True) and size="small", which takes {size}; or free'
+    assert "becalm.keygen, which has sets of smaller rings" in ring
     for line in keys:
-        assert f"; the least is {wanted} memory" in line
+        assert "Engine(compact=True)" in line and "; or free memory" in line
         assert not any(word in line for word in ("rotations", "levels", "seeded"))
+    # Keys against keys: the offers take less than what was refused. The system may refuse a part
+    # of one key, which has no size.
+    whole = [line for line in keys if " elements of " not in line]
+    for line in whole:
+        sizes = re.findall(r"(?:wanted|takes) ([0-9.]+) ([MG])B", line)
+        refused, *offered = (float(size) * {"M": 1e6, "G": 1e9}[unit] for size, unit in sizes)
+        assert offered and max(offered) < refused, line
+    assert any('size="small"' in line for line in whole), keys
 
 
 def test_keys_of_an_engine_that_do_not_fit_are_refused_with_sizes_that_do(monkeypatch):
@@ -155,9 +162,16 @@ def test_keys_of_an_engine_that_do_not_fit_are_refused_with_sizes_that_do(monkey
 
     name = "ckks_toy_slots_first"
     engine, secret = desilo.ToyEngine(use_bootstrap=True), desilo.SecretKey(Full(), name)
-    options = {"kinds": "regular", "compact": True}
-    packed, least = peak(name, **options), peak(name, **options, bootstrap="small")
-    small = peak(name, kinds="regular", bootstrap="small")
+    own = engine.create_secret_key()
+    base = engine.create_relinearization_key(own)._native
+
+    def made(size, form):
+        """Bytes of the keys that are made besides the key of multiplication."""
+        needs = engine._plan(["regular"], None, size).needs()
+        return own._native.keys(needs, base, None, form).bytes_as(form) - base.bytes_as(form)
+
+    packed, least = made("medium", "packed"), made("small", "packed")
+    small = made("small", "ready")
 
     def remedy(free, make):
         monkeypatch.setattr(becalm._native, "free_memory", lambda: free)
@@ -168,7 +182,7 @@ def test_keys_of_an_engine_that_do_not_fit_are_refused_with_sizes_that_do(monkey
 
     said = remedy(1 << 40, lambda _: engine.create_relinearization_key(secret))
     assert said.startswith("Engine(compact=True) takes ")
-    secret._base = object()
+    secret._base = base
     said = remedy(1 << 40, engine.create_bootstrap_key)
     assert f"Engine(compact=True) takes {_values.megabytes(packed)}" in said
     said = remedy(small, engine.create_bootstrap_key)
@@ -212,6 +226,22 @@ def test_a_smaller_ring_is_offered_with_what_it_takes(monkeypatch):
     assert "ckks_n15" not in refusal(monkeypatch, 1 << 20, "ckks")
 
 
+def test_a_server_of_a_secret_key_is_offered_no_other_ring(monkeypatch):
+    secret, _ = becalm.keygen("ckks_n13", bootstrap=None, progress=False)
+    rotations = list(range(1, 40))
+    free = peak("ckks_n13", bootstrap=None, rotations=rotations) - 1
+    fits = peak("ckks_n13", bootstrap=None, rotations=rotations, compact=True)
+    monkeypatch.setattr(becalm._native, "free_memory", lambda: free)
+    with pytest.raises(becalm.OutOfMemory) as e:
+        secret.server(bootstrap=None, rotations=rotations, progress=False)
+    assert e.value.op == "server" and e.value.remedy.startswith("compact=True takes ")
+    free = peak("ckks_n12", bootstrap=None, rotations=rotations)
+    assert free < fits
+    with pytest.raises(becalm.OutOfMemory) as e:
+        secret.server(bootstrap=None, rotations=rotations, progress=False)
+    assert "ckks_n" not in e.value.remedy and "free memory" in e.value.remedy
+
+
 def test_sets_for_arithmetic_are_offered_for_arithmetic(monkeypatch):
     said = refusal(monkeypatch, peak("ckks_n13", bootstrap=None, compact=True) + 1, "ckks_n14")
     assert '"ckks_n13"' in said and "4096 slots and 4 levels" in said
@@ -238,7 +268,8 @@ def test_keys_of_a_file_that_do_not_fit_are_refused_with_the_ways_that_do(monkey
     fits = remedy(seeded.peak_bytes)
     assert fits.startswith('compact="seeded" takes') and "compact=True" not in fits
     assert 'compact="seeded"' not in remedy(seeded.peak_bytes - 1)
-    assert 'bootstrap="small"' in remedy(1000)
+    # These keys are the smallest of their set.
+    assert remedy(1000) == "free memory, or make keys of a smaller set"
 
     load = _native.CkksKeys.load
 

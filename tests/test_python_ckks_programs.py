@@ -92,7 +92,7 @@ def test_a_pair_that_cannot_be_bootstrapped_leaves_the_program_as_it_was():
     x, z = p.input(level=0), p.input(level=0, real=False)
     with pytest.raises(becalm.BadInput, match="known to be real"):
         p.bootstrap_pair(x, z, "regular")
-    with pytest.raises(becalm.BadInput, match="wanted real or complex values, got merged"):
+    with pytest.raises(becalm.BadInput, match="wanted one ciphertext, got two at once"):
         p.bootstrap_pair(x, x, "sparse")
     assert len(p) == 0
 

@@ -232,7 +232,7 @@ def test_arguments_that_cannot_be(keys):
         ("an integer as slots", lambda: becalm.keygen("ckks_toy_12", slots="all", **TOY)),
         ("numbers", lambda: x - [[1], [1, 2]]),
         ("numbers", lambda: x / [[1], [1, 2]]),
-        ("wanted real or complex values, got merged", lambda: server.bootstrap_pair(x, x)),
+        ("wanted one ciphertext, got two at once", lambda: server.bootstrap_pair(x, x)),
         ("a level from 0 to 10, got -1", lambda: x.level_down(-1)),
         ("the bytes of a file, got str", lambda: server.from_bytes("abc")),
         ("the path of a file, got NoneType", lambda: x.save(None)),

@@ -486,7 +486,7 @@ def test_no_call_of_the_native_module_panics_on_hostile_arguments(toy):
         (lambda: becalm.keygen(slots=99), "99 slots"),
         (lambda: becalm.keygen(log2_pfail=5), "log2 of a probability below 1, got 5"),
         (lambda: becalm.keygen(log2_pfail=float("nan")), "log2 of a probability below 1"),
-        (lambda: becalm.keygen("ckks", kinds="lossy"), "slots_first, which lossy is called now"),
+        (lambda: becalm.keygen("ckks", kinds="lossy"), "write slots_first: lossy is its old name"),
         (lambda: becalm.keygen("ckks", kinds="regular", bootstrap=None), "for keys without one"),
         (lambda: becalm.load(None), "the path of a file, got NoneType"),
     ],

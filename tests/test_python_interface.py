@@ -203,6 +203,18 @@ def test_doctor(capsys):
     assert not report.ok and "not to be trusted" in str(report)
 
 
+def test_doctor_reports_a_refusal_and_no_wrong_result(monkeypatch):
+    def refused(*arguments, **options):
+        raise becalm.OutOfMemory("keygen", "1.0 GB", "1.0 MB free", "free memory")
+
+    monkeypatch.setattr(becalm.SecretKey, "generate", refused)
+    report = becalm.doctor(quiet=True)
+    assert not report.ok and all(check["refused"] for check in report["checks"])
+    said = str(report)
+    assert "WRONG" not in said and "trusted" not in said
+    assert "keygen: wanted 1.0 GB" in said and "say nothing of this machine" in said
+
+
 def test_doctor_shows_how_far_its_checks_are(monkeypatch):
     seen = []
 

@@ -22,9 +22,12 @@ def asked(
     conjugate: bool,
     needs: Needs | None,
     device: str = "cpu",
+    made: bool = False,
     **others: Any,
 ) -> _native.CkksPlan:
-    """The plan of keys that fit the memory beside the work of a machine."""
+    """The plan of keys that fit the memory beside the work of a machine; for a secret key that is
+    `made` already, of its set.
+    """
     if needs is not None:
         _require_alone(bootstrap, kinds, stage_count)
         bootstrap, conjugate = None, False
@@ -37,7 +40,7 @@ def asked(
         needs=_needed(needs),
         **others,
     )
-    plan.require(_native.free_memory(), str(device))
+    plan.require(_native.free_memory(), str(device), made)
     return plan
 
 

@@ -351,6 +351,7 @@ class SecretKey(Key):
             needs=needs,
             compact=compact,
             device=device,
+            made=True,
         )
         machine = self._machine.again(plan.form != "ready", str(device))
         keys = keys_of(self._native, plan, machine, progress)

@@ -567,7 +567,7 @@ def operand(x: object, op: str) -> Vector[Any]:
     elif what := what_of(x):
         got, remedy = (
             what,
-            "pass a Ciphertext, which secret.encrypt makes; it takes no other",
+            "pass a Ciphertext of ckks: secret.encrypt makes one",
         )
     elif isinstance(x, (bytes, bytearray, memoryview)):
         remedy = "read a ciphertext's file from them first: becalm.from_bytes(x)"

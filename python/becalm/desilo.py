@@ -53,8 +53,8 @@ from becalm._desilo_key_files import KeyFiles
 from becalm._desilo_matrices import Matrices
 from becalm.errors import BadInput, OutOfMemory, Unsupported, WrongKey, WrongParams
 
-#: The remedy where nothing of an engine of a set fits.
-_SMALLER = "free memory, or use a set of a smaller ring: becalm.ckks.params() lists them"
+#: The remedy where nothing of an engine fits: an engine has no set of a smaller ring.
+_SMALLER = "free memory, or leave the engine for becalm.keygen, which has sets of smaller rings"
 
 __all__ = [
     "Ciphertext",
@@ -246,38 +246,33 @@ class Engine(Matrices, KeyFiles):
             raise BadInput(f"create_{purpose}_key", f"a size of {list(SIZES)}", repr(size), remedy)
         # The sign of values takes the other kind's key, and some rotations of its own.
         kinds = [kind, "sign"] if kind == "slots_first" else [kind]
-        plan = self._plan(kinds, stages, size)
+        plan, base = self._plan(kinds, stages, size), self._base(secret)
         try:
-            made = self._made(secret, plan.needs())
+            made = secret._native.keys(plan.needs(), base, None, self._form)
         except OutOfMemory as e:
-            remedy = plan.of_engine(_native.free_memory(), _SMALLER)
+            remedy = plan.of_engine(base, _native.free_memory(), _SMALLER)
             raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None
         return Key(made, purpose, plan.stages, size)
 
     def _key(self, secret: SecretKey, purpose: str, needs: _native.CkksNeeds) -> Key:
+        return Key(self._made(secret, needs, self._base(secret)), purpose)
+
+    def _made(
+        self, secret: SecretKey, needs: _native.CkksNeeds, base: _native.CkksKeys | None
+    ) -> _native.CkksKeys:
         try:
-            return Key(self._made(secret, needs), purpose)
+            return secret._native.keys(needs, base, None, self._form)
         except OutOfMemory as e:
-            raise self._packed(e, needs) from None
-
-    def _packed(self, error: OutOfMemory, needs: _native.CkksNeeds) -> OutOfMemory:
-        form, last = self._form, _SMALLER
-        remedy = self._chain.packed(needs, form, _native.free_memory(), last)
-        return OutOfMemory(error.op, error.wanted, error.got, remedy)
-
-    def _made(self, secret: SecretKey, needs: _native.CkksNeeds) -> _native.CkksKeys:
-        base = self._base(secret)
-        return secret._native.keys(needs, base, None, self._form)
+            free = _native.free_memory()
+            remedy = self._chain.packed(needs, self._form, base, free, _SMALLER)
+            raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None
 
     def _base(self, secret: SecretKey) -> _native.CkksKeys:
         """The key of multiplication, made once."""
         secret = self._secret(secret)
         if secret._base is None:
             needs = _native.CkksNeeds({}, multiply=self._highest())
-            try:
-                secret._base = secret._native.keys(needs, None, None, self._form)
-            except OutOfMemory as e:
-                raise self._packed(e, needs) from None
+            secret._base = self._made(secret, needs, None)
         return secret._base
 
     def _secret(self, key: object) -> SecretKey:

@@ -12,7 +12,7 @@ from becalm import _native, _public
 from becalm._native import Params
 from becalm._progress import shown
 from becalm._values import megabytes
-from becalm.errors import DeviceError
+from becalm.errors import DeviceError, OutOfMemory, Unsupported
 from becalm.keys import SecretKey
 
 __all__ = ["Report", "doctor"]
@@ -20,7 +20,8 @@ __dir__ = _public.names(__all__)
 
 
 class Report(dict[str, Any]):
-    """The findings of `doctor`, by name; `ok` says whether every check passed.
+    """The findings of `doctor`, by name; `ok` says whether every check passed. A
+    check has its result as `ok`; `refused` says that it did not run, and `detail` why.
 
     Examples
     --------
@@ -31,7 +32,7 @@ class Report(dict[str, Any]):
 
     @property
     def ok(self) -> bool:
-        """True if results on this machine can be trusted."""
+        """True if every check ran and had the right result."""
         return all(check["ok"] for check in self["checks"])
 
     def __str__(self) -> str:
@@ -48,10 +49,13 @@ class Report(dict[str, Any]):
         }
         lines = [f"{name:<14}{value}" for name, value in facts.items()]
         for c in self["checks"]:
-            lines.append(f"  {'ok   ' if c['ok'] else 'WRONG'} {c['what']}: {c['detail']}")
-        lines.append(
-            "all checks passed" if self.ok else "results on this machine are not to be trusted"
-        )
+            lines.append(f"  {_mark(c):<7} {c['what']}: {c['detail']}")
+        if self.ok:
+            lines.append("all checks passed")
+        elif all(c["ok"] or c["refused"] for c in self["checks"]):
+            lines.append("the checks that were refused say nothing of this machine")
+        else:
+            lines.append("results on this machine are not to be trusted")
         return "\n".join(lines)
 
 
@@ -73,7 +77,7 @@ def doctor(*, quiet: bool = False) -> Report:
     """
     toys = [p for p in Params.all() if p.kind == "toy"]
     pairs = [(instructions, p) for instructions in _native.instructions() for p in toys]
-    faults: dict[str, list[str]] = {instructions: [] for instructions, _ in pairs}
+    faults: dict[str, list[tuple[bool, str]]] = {instructions: [] for instructions, _ in pairs}
     with shown(False if quiet else None, "doctor", delay=1.0) as tell:
         for done, (instructions, params) in enumerate(pairs):
             if tell is not None:
@@ -127,13 +131,22 @@ def _processor() -> str:
         return platform.processor() or platform.machine() or "unknown"
 
 
-def _check(toys: int, instructions: str, wrong: list[str]) -> dict[str, Any]:
+def _mark(check: dict[str, Any]) -> str:
+    return "ok" if check["ok"] else "refused" if check["refused"] else "WRONG"
+
+
+def _check(toys: int, instructions: str, faults: list[tuple[bool, str]]) -> dict[str, Any]:
     what = f"bootstraps of {toys} toy sets with {instructions}"
-    return {"what": what, "ok": not wrong, "detail": "; ".join(wrong) or "right"}
+    refused = bool(faults) and all(refused for refused, _ in faults)
+    # A refusal is the same for every set.
+    detail = "; ".join(dict.fromkeys(text for _, text in faults)) or "right"
+    return {"what": what, "ok": not faults, "refused": refused, "detail": detail}
 
 
-def _fault(params: Params, instructions: str) -> list[str]:
-    """Every value of a toy set through a table that turns them round."""
+def _fault(params: Params, instructions: str) -> list[tuple[bool, str]]:
+    """Every value of a toy set through a table that turns them round: whether that was refused, and
+    what was wrong.
+    """
     try:
         secret = SecretKey.generate(params, allow_insecure=True)
         server = secret.server(progress=False)
@@ -141,6 +154,9 @@ def _fault(params: Params, instructions: str) -> list[str]:
         values = np.arange(params.values)
         results = secret.decrypt(server.bootstrap(secret.encrypt(values), values[::-1]))
         results = results.reshape(-1)[: params.values]  # the last ciphertext may have empty slots
+    except (OutOfMemory, Unsupported) as e:
+        return [(True, str(e))]
     except Exception as e:
-        return [f"{params.name}: {e}"]
-    return [] if np.array_equal(results, values[::-1]) else [f"{params.name}: wrong results"]
+        return [(False, f"{params.name}: {e}")]
+    right = np.array_equal(results, values[::-1])
+    return [] if right else [(False, f"{params.name}: wrong results")]

@@ -69,8 +69,8 @@ pub struct On<'a> {
     pub threads: usize,
 }
 
-/// Runs one bootstrap and shows it, unless it is for `json`. Without a set by name: the standard one where memory suffices or `full`, else
-/// a smaller one.
+/// Runs one bootstrap and prints it, or returns it alone for `json`. If no set is named, it takes the standard set. If that does not fit the
+/// memory and `full` is not set, it takes a smaller one.
 pub fn run(
     job: &Job,
     name: Option<&str>,

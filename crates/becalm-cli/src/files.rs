@@ -43,7 +43,7 @@ pub struct KeygenArgs {
     /// The parameter set (see `becalm params`). Without it, the set of the program, or tfhe_2_2.
     #[arg(long)]
     pub(crate) params: Option<String>,
-    /// A program of CKKS, as `becalm function` writes it: only the keys that it needs. Of several programs those of all.
+    /// A program of CKKS, as `becalm function` writes it: makes only the keys that it needs. Give it several times for the keys of several programs.
     #[arg(long)]
     pub(crate) program: Vec<PathBuf>,
     /// Where the secret key goes; keep it.

@@ -3,7 +3,7 @@
 use crate::output::read;
 use crate::report::{self, facts};
 use anyhow::Result;
-use becalm::cipher::file::{Description, Kind, TensorShape, Trust, VERSION, inspect};
+use becalm::cipher::file::{Description, Kind, TensorShape, Trust, VERSION, inspect, verify};
 use becalm::ckks::whole_bytes;
 use becalm::program::rlwe::{CkksProgram, RlweInfo};
 use becalm::program::{Cost, Need, Program, Reg};
@@ -62,6 +62,11 @@ fn program(found: &Description, path: &Path) -> Result<Option<Recorded>> {
         }
         Kind::CkksProgram if found.in_table => {
             Some(Recorded::Ckks(Box::new(read(path, |path| CkksProgram::load(path, trust))?)))
+        }
+        // Nothing else says whether the name of the set is right.
+        Kind::Program | Kind::CkksProgram => {
+            read(path, |path| verify(path, trust))?;
+            None
         }
         _ => None,
     })
@@ -125,6 +130,9 @@ fn rows(found: &Description, program: Option<&Recorded>) -> Vec<(&'static str, S
     }
     let checked = match program {
         Some(_) => "all of it: the program was recorded again",
+        None if matches!(found.kind, Kind::Program | Kind::CkksProgram) => {
+            "its form and its checksum; all else by a version that has its set"
+        }
         None => "its form; all else is checked when the file is used",
     };
     rows.push(("checked", checked.into()));
@@ -225,9 +233,9 @@ pub fn program_rows(program: &CkksProgram) -> Vec<(&'static str, String)> {
         rows.extend(level.map(|level| ("needs", format!("{what}, up to level {level}"))));
     }
     rows.push(("cost", counted(program.bootstraps(), "bootstrap")));
-    rows.push(("cost", format!("{} key switches", cost.key_switches)));
-    rows.push(("cost", format!("{} products of ciphertexts", cost.products)));
-    rows.push(("cost", format!("about {} transforms", cost.transforms)));
+    rows.push(("cost", counted(cost.key_switches, "key switch")));
+    rows.push(("cost", format!("{} of ciphertexts", counted(cost.products, "product"))));
+    rows.push(("cost", format!("about {}", counted(cost.transforms, "transform"))));
     rows.push(("memory", format!("{} of ciphertexts for each lane", megabytes(cost.bytes))));
     rows
 }

@@ -109,7 +109,7 @@ impl Force {
 /// a pipe stays a pipe.
 ///
 /// # Errors
-/// When it cannot be written, with the path.
+/// If the file cannot be written; the error has the path.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     if is_stream(path) {
         return std::fs::write(path, bytes).with_context(|| path.display().to_string());

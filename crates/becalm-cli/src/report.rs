@@ -112,10 +112,10 @@ pub fn fraction(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A number above 0, and small enough to be a time.
+/// A number of seconds: above 0, and at most a million.
 ///
 /// # Errors
-/// For others, in the words of the command line.
+/// For any other number, in the words of the command line.
 pub fn positive(text: &str) -> std::result::Result<f64, String> {
     let number = text.parse().ok().filter(|n: &f64| *n > 0.0 && *n <= 1e6);
     number.ok_or_else(|| "wanted a number above 0, at most a million".to_string())

@@ -11,7 +11,7 @@ use crate::threshold::SECRET;
 use anyhow::Result;
 use becalm::Error;
 use becalm::backend::Cpu;
-use becalm::bootstrap::ckks::{KeyPlan, Wish};
+use becalm::bootstrap::ckks::{KeyPlan, Offer, Wish};
 use becalm::cipher::Standing;
 use becalm::cipher::file::{Output, Part, Trust};
 use becalm::ckks::{Context, Needs};
@@ -57,6 +57,20 @@ fn plan(params: &'static CkksParams, args: &KeygenArgs) -> Result<KeyPlan> {
     Ok(KeyPlan::new(params, &wish)?)
 }
 
+/// Refuses keys that do not fit the memory by themselves: this command makes them and computes nothing.
+fn require_room(plan: &KeyPlan, args: &KeygenArgs) -> becalm::Result<()> {
+    let any = args.program.is_empty();
+    let otherwise = match any {
+        true => {
+            "free memory, or name the programs that will run with --program: they may need fewer keys"
+        }
+        false => "free memory, or make keys for fewer programs",
+    };
+    // A program is for one set.
+    let words = |o: &Offer| o.set.filter(|_| any).map(|set| format!("--params {}", set.name));
+    plan.require_keys("keygen", available_memory(), words, otherwise)
+}
+
 /// Makes a secret key and evaluation keys of a set of CKKS.
 pub fn keygen(params: &'static CkksParams, args: &KeygenArgs) -> Result<()> {
     if args.pack.is_some() || !args.slot_map.is_empty() {
@@ -71,7 +85,7 @@ pub fn keygen(params: &'static CkksParams, args: &KeygenArgs) -> Result<()> {
         let size = megabytes(price.stored);
         report::print(&format!("{}: the evaluation keys will take {size}", params.name))?;
     }
-    plan.require_keys("keygen", available_memory())?;
+    require_room(&plan, args)?;
     let context = Context::new(params, args.allow_insecure)?;
     let cpu = Cpu::new(0)?;
     let secret = context.secret_key()?;

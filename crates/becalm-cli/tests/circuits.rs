@@ -205,6 +205,13 @@ fn inspect_says_what_a_program_of_tfhe_needs_and_costs() {
         assert!(says.contains(words), "{says}");
     }
     assert!(says.contains("recorded again"), "{says}");
+    // A name that no set has is one of another version, unless the file was altered.
+    let mut bytes = std::fs::read(f.0.join("p")).unwrap();
+    let at = bytes.windows(7).position(|name| name == b"toy_2_2").unwrap();
+    bytes[at + 6] = b'7';
+    std::fs::write(f.0.join("damaged"), bytes).unwrap();
+    let refused = f.refuse("inspect damaged");
+    assert!(refused.contains("contents that were altered"), "{refused}");
 }
 
 /// Names in files of others neither colour the terminal nor forge a line of a log, in reports and in errors.

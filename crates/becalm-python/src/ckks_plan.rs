@@ -14,6 +14,7 @@ use becalm::bootstrap::ckks::{
 use becalm::cipher::KeyForm;
 use becalm::ckks::Chain;
 use becalm::params::CkksParams;
+use becalm::words::counted;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -59,18 +60,19 @@ impl CkksChain {
         planned(|| self.0.require_tables("engine", Some(free), otherwise))
     }
 
-    /// The remedy where keys in a form do not fit `free` bytes: an `Engine` of packed ones, if these keys are not packed.
+    /// The remedy where keys in a form that are not `known` do not fit `free` bytes: an `Engine` of packed ones, if these keys are not packed.
     fn packed(
         &self,
         needs: &CkksNeeds,
         form: &str,
+        known: Option<&CkksKeys>,
         free: usize,
         otherwise: &str,
     ) -> PyResult<String> {
         planned(|| {
-            let packed: Vec<Offer> =
-                Offer::packed(&self.0, &needs.0, KeyForm::named(form)?).into_iter().collect();
-            Ok(said_or_least(&packed, free, |o| Some(of_engine(o)), otherwise))
+            let (form, known) = (KeyForm::named(form)?, known.map(|keys| &*keys.1));
+            let packed = Offer::packed(&self.0, &needs.0, form, known);
+            Ok(said_or_least(packed.as_slice(), free, |o| Some(of_engine(o)), otherwise))
         })
     }
 }
@@ -264,14 +266,16 @@ impl CkksPlan {
         self.0.note()
     }
 
-    /// Refuses keys that do not fit `free` bytes with their bootstraps on a machine, with arguments of `keygen` that do.
-    #[pyo3(signature = (free, device="cpu"))]
-    fn require(&self, free: Option<usize>, device: &str) -> PyResult<()> {
+    /// Refuses keys that do not fit `free` bytes with their bootstraps on a machine, with arguments of `keygen` that do; for a secret key that
+    /// is `made` already, with those of its `server`.
+    #[pyo3(signature = (free, device="cpu", made=false))]
+    fn require(&self, free: Option<usize>, device: &str, made: bool) -> PyResult<()> {
         let otherwise = "free memory, or ask for fewer slots or rotations";
         planned(|| {
             let far = by_name(device, &Cpu::new(1)?)?.is_far();
             let plan = if far { self.0.clone().far() } else { self.0.clone() };
-            plan.require("keygen", free, |o| Some(arguments(o)), otherwise)
+            let (op, plan) = if made { ("server", plan.of_its_set()) } else { ("keygen", plan) };
+            plan.require(op, free, |o| Some(arguments(o)), otherwise)
         })
     }
 
@@ -306,10 +310,12 @@ impl CkksPlan {
         })
     }
 
-    /// The same for the keys of an `Engine` of `becalm.desilo`, of which there are no seeded ones: the keys that fit, or else the smallest.
-    fn of_engine(&self, free: usize, otherwise: &str) -> PyResult<String> {
+    /// The remedy where the keys of an `Engine` of `becalm.desilo` that are not `known` do not fit `free` bytes: those that do, or else the
+    /// smallest. An engine has no seeded keys.
+    fn of_engine(&self, known: &CkksKeys, free: usize, otherwise: &str) -> PyResult<String> {
         planned(|| {
-            Ok(said_or_least(&self.0.others(false)?, free, |o| Some(of_engine(o)), otherwise))
+            let less = self.0.less_to_make(Some(&known.1))?;
+            Ok(said_or_least(&less, free, |o| Some(of_engine(o)), otherwise))
         })
     }
 
@@ -341,8 +347,8 @@ fn arguments(offer: &Offer) -> String {
         None => options,
         Some(set) => {
             let with = if options.is_empty() { options } else { format!(" with {options}") };
-            let (slots, levels) = (offer.slots, set.levels);
-            format!("\"{}\"{with} has {slots} slots and {levels} levels and", set.name)
+            let (slots, levels) = (offer.slots, counted(set.levels, "level"));
+            format!("\"{}\"{with} has {slots} slots and {levels} and", set.name)
         }
     }
 }

@@ -13,7 +13,7 @@ use becalm::params::{CkksParams, TfheParams};
 use becalm::program::Reg;
 use becalm::program::rlwe::CkksProgram;
 use becalm::words::megabytes;
-use becalm::{Error, Missing, MissingKey, MissingLevels, MissingPurpose};
+use becalm::{Error, Missing, MissingKey, MissingLevels, MissingPurpose, UNWATCHED};
 use std::sync::Arc;
 
 fn toy() -> &'static CkksParams {
@@ -147,7 +147,7 @@ fn offers_fit_and_say_what_they_take() {
     let asked = plan(set, wish.clone());
     let peak =
         |offer: &Offer| plan(offer.set.unwrap_or(set), offer.wish(&wish)).price().unwrap().peak();
-    let others = asked.others(true).unwrap();
+    let others = asked.others().unwrap();
     let ways: Vec<_> = others.iter().map(|o| (o.size, o.form)).collect();
     let seeded = Some(KeyForm::Seeded);
     let wanted = [
@@ -172,11 +172,48 @@ fn offers_fit_and_say_what_they_take() {
     let stored = found.iter().find(|o| o.stored).expect("keys that stay in their file");
     assert_eq!(stored.bytes, asked.stored_bytes(stored.size.or(wish.size)).unwrap());
     assert_eq!(asked.offers(1 << 20).unwrap(), [], "nothing fits a megabyte");
-    let packed = asked.others(false).unwrap();
-    assert!(
-        packed.iter().all(|o| o.form != seeded)
-            && packed.iter().any(|o| o.size == Some("small") && o.form == Some(KeyForm::Packed))
-    );
+}
+
+/// Keys that an engine makes, against keys: without a bootstrap beside them, and less than those that were refused.
+#[test]
+fn fewer_keys_to_make_are_offered_against_what_is_made() {
+    let wish = Wish { size: Some("medium"), ..Wish::default() };
+    let (asked, context) = (plan(toy(), wish.clone()), Context::new(toy(), true).unwrap());
+    let secret = context.secret_key().unwrap();
+    let multiply = Needs { multiply: toy().product_level(), ..Needs::default() };
+    let known = context.keys(&secret, &multiply).unwrap();
+    let own = context.bytes_to_make(&asked.needs(), asked.form(), Some(&known));
+    let made = context.keys_with(&secret, &asked.needs(), asked.form(), Some(&known), UNWATCHED);
+    assert_eq!(own, made.unwrap().bytes() - known.bytes());
+    let less = asked.less_to_make(Some(&known)).unwrap();
+    let (small, packed) = (Some("small"), Some(KeyForm::Packed));
+    let ways: Vec<_> = less.iter().map(|o| (o.size, o.form)).collect();
+    assert_eq!(ways, [(None, packed), (small, None), (small, packed)]);
+    for offer in &less {
+        let other = plan(toy(), offer.wish(&wish));
+        let bytes = context.bytes_to_make(&other.needs(), other.form(), Some(&known));
+        assert!(offer.bytes == bytes && bytes < own, "{offer:?}");
+    }
+    let packed = Wish { form: packed, size: small, ..Wish::default() };
+    assert_eq!(plan(toy(), packed).less_to_make(None).unwrap(), [], "the least there is");
+}
+
+/// A secret key has one set: its keys are offered in no other ring, and neither are keys alone what they are with a bootstrap.
+#[test]
+fn another_ring_is_offered_where_it_serves_with_what_the_refusal_counts() {
+    let set = CkksParams::named("ckks_n14").unwrap();
+    let (asked, smaller) = (KeyPlan::new(set, &Wish::default()).unwrap(), "ckks_n13");
+    let words = |offer: &Offer| offer.set.map(|set| format!("--params {}", set.name));
+    let alone = plan(CkksParams::named(smaller).unwrap(), Wish::default()).price().unwrap();
+    assert!(asked.of_smaller_ring(alone.peak()).is_some());
+    assert!(asked.clone().of_its_set().of_smaller_ring(alone.peak()).is_none());
+    let require = |plan: &KeyPlan, free| plan.require_keys("keygen", Some(free), words, "free it");
+    assert!(require(&asked, asked.price().unwrap().memory).is_ok());
+    let Err(Error::Memory(e)) = require(&asked, alone.memory) else { panic!("it does not fit") };
+    let takes = megabytes(alone.memory);
+    assert_eq!(e.remedy, format!("--params {smaller} takes {takes}; or free it"));
+    let Err(Error::Memory(e)) = require(&asked.of_its_set(), alone.memory) else { panic!("fits") };
+    assert_eq!(e.remedy, "free it");
 }
 
 /// Another number of stages is offered to those who asked for one, where it takes less.
@@ -200,7 +237,7 @@ fn keys_that_do_not_fit_are_refused_with_what_does() {
     let asked = plan(toy(), Wish::default());
     let words = |offer: &Offer| offer.form.map(|form| format!("{form:?}"));
     let require = |free| asked.require("keygen", free, words, "free memory");
-    let (peak, packed) = (asked.price().unwrap().peak(), asked.others(true).unwrap()[0]);
+    let (peak, packed) = (asked.price().unwrap().peak(), asked.others().unwrap()[0]);
     assert!(require(None).is_ok() && require(Some(peak)).is_ok());
     let Err(Error::Memory(refused)) = require(Some(peak - 1)) else { panic!("it does not fit") };
     assert_eq!(refused.remedy, format!("Packed takes {}", megabytes(packed.bytes)));
@@ -252,7 +289,7 @@ fn a_note_is_merged_with_what_its_reader_asks_for() {
 fn the_fastest_keys_that_fit_are_taken() {
     let set = set_for(&[], Some(10), 1).unwrap();
     let asked = plan(set, Wish::default());
-    let (peak, others) = (asked.price().unwrap().peak(), asked.others(true).unwrap());
+    let (peak, others) = (asked.price().unwrap().peak(), asked.others().unwrap());
     assert_eq!(asked.fit(None, true), Ok(Fit::AsAsked));
     assert_eq!(asked.fit(Some(peak), true), Ok(Fit::AsAsked));
     assert_eq!(asked.fit(Some(peak - 1), true), Ok(Fit::Instead(others[0])));
@@ -273,9 +310,10 @@ fn what_memory_must_hold_is_named_in_each_refusal() {
     let price = asked.price().unwrap();
     let wanted = |refused: becalm::Result<()>| refused.err().map(|e| e.detail().wanted.clone());
     // Keys for another machine need no room for bootstraps, but the context its tables.
-    assert_eq!(wanted(asked.require_keys("keygen", Some(price.memory))), None);
-    let refused = wanted(asked.require_keys("keygen", Some(price.memory - 1)));
-    assert_eq!(refused, Some(megabytes(price.memory)));
+    let keys = |free| asked.require_keys("keygen", Some(free), |_| None, "free memory");
+    assert_eq!(wanted(keys(price.memory)), None);
+    let said = format!("{} for keys", megabytes(price.memory));
+    assert_eq!(wanted(keys(price.memory - 1)), Some(said));
     let tables = |free| asked.chain().require_tables("engine", free, "free memory");
     assert_eq!(wanted(tables(Some(price.tables))), None);
     let said = format!("{} for the tables of `ckks_toy_12`", megabytes(price.tables));
@@ -294,7 +332,7 @@ fn errors_of_memory_get_the_offers_as_their_remedy() {
     let asked = plan(toy(), Wish { stage_count: Some(3), ..Wish::default() });
     let words = |offer: &Offer| offer.form.map(|form| format!("{form:?}"));
     let (full, packed) =
-        (Error::memory("run", "2 GB", "1 GB free", "use less"), asked.others(true).unwrap()[0]);
+        (Error::memory("run", "2 GB", "1 GB free", "use less"), asked.others().unwrap()[0]);
     let told = asked.remedied(full, Some(packed.bytes), words, "free memory");
     assert_eq!((told.detail().wanted.as_str(), told.detail().got.as_str()), ("2 GB", "1 GB free"));
     let takes = format!("Packed takes {}", megabytes(packed.bytes));
@@ -311,9 +349,9 @@ fn errors_of_memory_get_the_offers_as_their_remedy() {
         assert!(of.beside < asked.price().unwrap().beside, "{offer:?}");
     }
     let needs = asked.needs();
-    let one = Offer::packed(asked.chain(), &needs, KeyForm::Ready).unwrap();
+    let one = Offer::packed(asked.chain(), &needs, KeyForm::Ready, None).unwrap();
     assert_eq!(one.bytes, asked.chain().key_bytes_as(&needs, KeyForm::Packed));
-    assert_eq!(Offer::packed(asked.chain(), &needs, KeyForm::Packed), None);
+    assert_eq!(Offer::packed(asked.chain(), &needs, KeyForm::Packed, None), None);
 }
 
 #[test]

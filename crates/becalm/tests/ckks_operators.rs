@@ -2,11 +2,12 @@
 
 use becalm::apps::real::{Recording, concatenate, sigmoid};
 use becalm::bootstrap::ckks::{KeyPlan, Kind, Values, Wish};
-use becalm::ckks::Chain;
+use becalm::ckks::{Chain, Matrix};
 use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
 use becalm::program::Reg;
 use becalm::program::rlwe::{CkksOp, CkksProgram, Operator, Plaintext};
+use std::sync::Arc;
 
 fn program() -> CkksProgram {
     CkksProgram::new(&Chain::new(CkksParams::named("ckks_toy_12").unwrap()).unwrap())
@@ -201,4 +202,24 @@ fn a_recording_knows_which_vectors_are_real() {
     assert!(made.iter().all(|reg| recording.is_real(*reg)));
     let made = recording.evaluate(&function, &[x], false).unwrap();
     assert!(recording.is_real(made[0]));
+}
+
+/// An error names the call of the user, whichever instruction refuses.
+#[test]
+fn errors_name_the_call_of_the_user() {
+    let nan = || Plaintext::from(f64::NAN);
+    let matrix = Arc::new(Matrix::zero(8));
+    for (operator, level, call) in [
+        (Operator::AddPlain(nan()), 3, "add"),
+        (Operator::SubtractPlain(nan()), 3, "subtract"),
+        (Operator::MultiplyPlain(1.0.into()), 0, "multiply"),
+        (Operator::InnerPlain(1.0.into()), 0, "dot"),
+        (Operator::Linear { matrix, baby: 2, by: 0 }, 0, "matrix product"),
+        (Operator::LevelDown(4), 3, "level_down"),
+    ] {
+        let mut p = program();
+        let x = p.input(level, 8).unwrap();
+        let refused = operator.record(&mut p, &[x]).unwrap_err();
+        assert_eq!(refused.detail().op, call, "{refused}");
+    }
 }

@@ -134,6 +134,23 @@ fn there_are_toy_sets_of_both_moduli() {
     }
 }
 
+/// A machine is compared where it runs a program. One that refuses all of them would pass for nothing.
+#[test]
+fn every_machine_runs_a_set_without_slots() {
+    let mut ran = BTreeSet::new();
+    for params in toy_sets().into_iter().filter(|p| p.slots == 1) {
+        let mut program = Program::new(Arc::new(params.clone()));
+        let x = program.input(Encoding::of(params));
+        let y = program.lookup(x, &Table::from_fn(params, |m| m).unwrap()).unwrap();
+        program.output(y).unwrap();
+        let runs = |(_, b): &(String, Box<dyn Backend>)| runs(b.as_ref(), &program);
+        ran.extend(machines_of(params).into_iter().filter(runs).map(|(name, _)| name));
+    }
+    for (name, backend) in backends() {
+        assert!(backend.tfhe().is_none() || ran.contains(&name), "{name} is compared nowhere");
+    }
+}
+
 #[test]
 fn key_switch_is_exact() {
     for params in toy_sets() {

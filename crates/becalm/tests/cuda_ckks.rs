@@ -1,8 +1,9 @@
-//! CKKS on emulated GPUs against the CPU, which agrees with the reference (`conformance_ckks.rs`): the least ring that the kernels have is
+//! CKKS on emulated GPUs, and on any other machine that refuses the ring of the reference, against the CPU, which agrees with the reference (`conformance_ckks.rs`): the least ring that the kernels have is
 //! too large for the reference.
 #![cfg(feature = "cuda")]
 
 mod ckks_cases;
+mod machines;
 
 use becalm::backend::{Backend, CkksSetup, Cpu, Cuda, Evaluator};
 use becalm::cipher::{KeyForm, Rlwe};
@@ -13,11 +14,19 @@ use becalm_cuda::Device;
 use becalm_emulator::Emulated;
 use ckks_cases::planted::{Planted, plant_in};
 use ckks_cases::whole::wholes;
-use ckks_cases::{World, at_level, compare, every_name, programs, sets};
+use ckks_cases::{LARGER, SMALL, World, at_level, compare, every_name, programs, runs, sets};
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
-static SETS: LazyLock<Vec<&'static CkksParams>> = LazyLock::new(|| sets(12));
+static SETS: LazyLock<Vec<&'static CkksParams>> = LazyLock::new(|| sets(LARGER));
+
+/// The machines that refuse the ring of the reference, whatever they are.
+fn others() -> Vec<(String, Box<dyn Backend>)> {
+    let small = sets(SMALL)[0];
+    let refuses = |b: &dyn Backend| b.ckks().is_some() && !runs(b, small);
+    let all = machines::backends().into_iter();
+    all.filter(|(_, backend)| refuses(backend.as_ref())).collect()
+}
 
 fn cuda(devices: Vec<Emulated>) -> Cuda {
     Cuda::with_devices(devices.into_iter().map(|d| Arc::new(d) as _).collect()).unwrap()
@@ -32,16 +41,17 @@ fn every_instruction_agrees_with_the_cpu() {
             let world = World::new(params, &program);
             let (inputs, program) = (world.inputs(&program), Arc::new(program));
             names.extend(cases.iter().map(|case| case.name.clone()));
-            // Several lanes, and several GPUs, of one program of each set.
+            // Several lanes of one program of each set.
             let lanes = if i == 0 { 2 } else { 1 };
             let cpu = Cpu::new(2).unwrap();
             let wanted = world.run(&cpu, &context, &program, &inputs[..lanes]);
-            let mut machines = vec![("one GPU", cuda(vec![Emulated::new(at as u64)]))];
-            if i == 0 {
-                machines.push(("two GPUs", cuda(vec![Emulated::new(2), Emulated::new(3)])));
-            }
-            for (name, gpu) in machines {
-                let got = world.run(&gpu, &context, &program, &inputs[..lanes]);
+            // All machines take the first program of each set, and in turn one of them each of the others.
+            let all = others();
+            assert!(!all.is_empty(), "GPUs refuse small rings");
+            let turn = (at + i) % all.len();
+            let meets = |k: usize| i == 0 || k == turn;
+            for (_, (name, machine)) in all.into_iter().enumerate().filter(|(k, _)| meets(*k)) {
+                let got = world.run(machine.as_ref(), &context, &program, &inputs[..lanes]);
                 for (got, wanted) in got.iter().zip(&wanted) {
                     // All that differ, not the first alone.
                     let each = |k: usize| {
@@ -54,9 +64,14 @@ fn every_instruction_agrees_with_the_cpu() {
             }
         }
     }
-    for whole in wholes(12) {
-        let gpu = cuda(vec![Emulated::new(0)]);
-        assert_eq!(whole.check_on(&gpu, &whole.world()), Ok(()), "{}", whole.params.name);
+    for (k, whole) in wholes(LARGER).into_iter().enumerate() {
+        let all = others();
+        let name = whole.params.name;
+        for (machine, backend) in &all {
+            assert!(runs(backend.as_ref(), whole.params), "{machine} leaves out {name}");
+        }
+        let (machine, backend) = &all[k % all.len()];
+        assert_eq!(whole.check_on(backend.as_ref(), &whole.world()), Ok(()), "{name}, {machine}");
         names.extend(whole.names());
     }
     assert_eq!(names, every_name());
@@ -146,7 +161,7 @@ fn emulated(count: u64) -> Vec<Arc<Emulated>> {
 /// Lanes have the words that each has alone, and four take as many launches as one.
 #[test]
 fn lanes_go_together() {
-    let bootstrap = wholes(12).remove(0).program().clone();
+    let bootstrap = wholes(LARGER).remove(0).program().clone();
     // Groups of four and of one, then of three and of two. Of the bootstrap's lanes two differ.
     for (program, differ, machines) in [(small(), 5, 1..=2), (bootstrap, 2, 1..=1)] {
         let world = World::new(SETS[0], &program);

@@ -2,7 +2,7 @@
 //! backend} → {job, laboratory}*, each importing only what stands left of it.
 //!
 //! Every path that begins with `crate::`, or climbs to the crate with `super::`, is read from the sources, tests
-//! included. An item that `lib.rs` re-exports counts as the module it comes from. Errors are free to all.
+//! included. An item that `lib.rs` re-exports counts as the module it comes from. Every module may use the errors.
 
 mod source;
 

@@ -1,7 +1,7 @@
 //! Noise flooding for `decrypt_to_share`: noise that hides what an exact decryption tells of the secret key.
 //!
 //! A decryption of CKKS is m + e, and e depends on the secret: c_0 + c_1·s = m + e can be solved for s (Li–Micciancio 2021,
-//! ia.cr/2020/1533). Gaussian noise of standard deviation σ on each of the D real numbers that are shared makes q decryptions
+//! ia.cr/2020/1533). Gaussian noise of standard deviation σ on each of the D real numbers that are published makes q decryptions
 //! as good as independent of e with s bits of statistical security where
 //!
 //!   σ = √(24·D·q)·2^(s/2)·E,
@@ -10,7 +10,7 @@
 //! √2·σ = 2^-bits. All of a slot's error may be in one of them, so E is that of the slot. D counts both parts of real vectors too.
 //! The noise is integer, on a grid of σ/2^20, and values are rounded to that grid first, so that no low bits of a double tell anything.
 //!
-//! Nothing observable depends on m + e itself: a refusal is decided on the shared values, noise included, or on public facts. A
+//! Nothing observable depends on m + e itself: a refusal is decided on the published values, noise included, or on public facts. A
 //! function of the noisy values tells no more than these. E comes from the [`Account`], never from a file.
 
 use super::Context;
@@ -31,7 +31,7 @@ pub(super) const REACH: f64 = 7.0;
 const DOUBLES: f64 = 1.0 / (1u64 << 47) as f64;
 
 impl Context {
-    /// Bits that [`Context::decrypt_to_share`] can give of a ciphertext when `queries` decryptions under its key are shared in all.
+    /// Bits that [`Context::decrypt_to_share`] can give of a ciphertext when `queries` decryptions under its key are published in all.
     /// They depend on the [`Account`] of the ciphertext alone.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Context {
     ) -> Result<f64> {
         self.check_set(op, ciphertext.params)?;
         if queries == 0 {
-            let remedy = "count the decryptions that are shared";
+            let remedy = "pass how many decryptions you will publish in all";
             return Err(Error::bad_input(op, "one query or more", "0 queries", remedy));
         }
         let Account { values, worst, standing, .. } = ciphertext.account;
@@ -69,7 +69,7 @@ impl Context {
     }
 }
 
-/// The reasons why an account is no ground to share on, and the remedy.
+/// The reasons why an account does not say how much noise hides the error, and the remedy.
 fn unbounded(standing: Standing, reach: f64, room: f64) -> (String, &'static str) {
     let got = match standing {
         Standing::BOUNDED => {
@@ -78,7 +78,9 @@ fn unbounded(standing: Standing, reach: f64, room: f64) -> (String, &'static str
         _ => format!("one {}", standing.reasons()),
     };
     let remedy = match standing.without(Standing::INHERITED) {
-        Standing::BOUNDED => "vouch for smaller values with `vouched`, or share at a higher level",
+        Standing::BOUNDED => {
+            "vouch for smaller values with `vouched`, or decrypt at a higher level"
+        }
         Standing::FOREIGN => {
             "if the owner of the secret key made these keys, let the owner vouch with `vouched`: keys of others can give it away"
         }
@@ -112,7 +114,8 @@ pub(super) fn check_precision(
         return Ok(());
     }
     let (wanted, got) = (format!("at most {most:.1} bits"), shown(bits));
-    let remedy = "ask for fewer bits, share fewer values or results, or share before many products";
+    let remedy =
+        "ask for fewer bits, publish fewer values or results, or decrypt before many products";
     Err(Error::too_noisy(op, wanted, got, remedy))
 }
 
@@ -121,7 +124,7 @@ pub(super) fn spend(op: &'static str, budget: &Budget, queries: u64) -> Result<(
     if budget.spend(queries) {
         return Ok(());
     }
-    let wanted = "a secret key (or its share) with decryptions left to share";
+    let wanted = "a secret key, or a share of one, with decryptions left";
     let got = format!("one that has spent {:.0} % of its budget", 100.0 * budget.spent());
     let remedy = "state more `queries` from the first one on, or make a new key";
     Err(Error::bad_input(op, wanted, got, remedy))

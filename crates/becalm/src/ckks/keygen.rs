@@ -164,20 +164,15 @@ impl Context {
         let op = "make keys";
         self.check_set(op, secret.params)?;
         self.check_needs(op, secret, needs, known)?;
-        let mut missing = self.keys_for(needs);
-        missing.retain(|p, level| known.is_none_or(|k| k.level(*p) < Some(*level)));
-        let back = missing.keys().find(|(purpose, _)| *purpose == Purpose::FromEphemeral);
-        let ephemeral = back.map(|(_, tier)| *tier);
-        if let Some(tier) = ephemeral {
-            missing.insert((Purpose::ToEphemeral, tier), 0);
-        }
+        let missing = self.keys_to_make(needs, known);
+        let ephemeral = missing.keys().any(|(purpose, _)| *purpose == Purpose::FromEphemeral);
         let remedy = "make keys for fewer rotations (small ones need the fewest), lower levels or fewer slots, or seeded ones";
         require_memory_or(op, self.bytes_of_keys(&missing, form), remedy)?;
         let words: Vec<usize> = (0..self.all_words()).collect();
         let s = self.secret_limbs(&secret.coefficients, &words);
         let sparse = match ephemeral {
-            Some(_) => self.ephemeral_limbs(&words)?,
-            None => Zeroizing::default(),
+            true => self.ephemeral_limbs(&words)?,
+            false => Zeroizing::default(),
         };
         let mut switches = known.map(|k| k.switches.clone()).unwrap_or_default();
         for (done, ((purpose, tier), level)) in missing.iter().enumerate() {

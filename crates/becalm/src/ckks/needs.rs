@@ -115,6 +115,27 @@ impl Chain {
         self.bytes_of_keys(&self.keys_for(needs), form)
     }
 
+    /// The keys for `needs` that are not `known` for a level as high: those that are to be made.
+    pub(crate) fn keys_to_make(
+        &self,
+        needs: &Needs,
+        known: Option<&CkksKeys>,
+    ) -> BTreeMap<(Purpose, usize), usize> {
+        let mut missing = self.keys_for(needs);
+        missing.retain(|p, level| known.is_none_or(|k| k.level(*p) < Some(*level)));
+        // The keys to and from the ephemeral secret are made together.
+        let back = missing.keys().find(|(purpose, _)| *purpose == Purpose::FromEphemeral);
+        if let Some(tier) = back.map(|(_, tier)| *tier) {
+            missing.insert((Purpose::ToEphemeral, tier), 0);
+        }
+        missing
+    }
+
+    /// Bytes in memory of the keys in a form that [`Context::keys_with`](super::Context::keys_with) makes, exactly.
+    pub fn bytes_to_make(&self, needs: &Needs, form: KeyForm, known: Option<&CkksKeys>) -> usize {
+        self.bytes_of_keys(&self.keys_to_make(needs, known), form)
+    }
+
     pub(crate) fn bytes_of_keys(
         &self,
         keys: &BTreeMap<(Purpose, usize), usize>,

@@ -93,7 +93,7 @@ impl KeyShare {
         self.threshold
     }
 
-    /// The part of what may be shared that partial decryptions have spent since this share was made or read, as
+    /// The part of its budget that partial decryptions have spent since this share was made or read, as
     /// [`CkksSecretKey::spent`].
     pub fn spent(&self) -> f64 {
         self.budget.spent()
@@ -234,7 +234,7 @@ impl KeyShare {
         Ok(dealt(context, &s, &seeds, (secret.id, split), (parties, threshold)))
     }
 
-    /// Bits that [`KeyShare::decrypt_partially`] can ask for, if `queries` decryptions under the key are shared in all.
+    /// Bits that [`KeyShare::decrypt_partially`] can ask for, if `queries` decryptions under the key are published in all.
     ///
     /// # Errors
     /// As [`Context::bits_to_share`]; `WrongParams` for a share of another set.
@@ -268,7 +268,7 @@ impl KeyShare {
     /// A party's part of the decryption of a ciphertext by a quorum: as many parties as the threshold says, this one among them. Its
     /// noise of standard deviation 2^-`precision_bits` a slot hides the error of the ciphertext, even from all others together. The
     /// [combined](PartialDecryption::combine) values have the noise of all parts: √t as much. Each call spends 1/`queries` of the share's
-    /// budget, which counts in memory; `queries` is the number of decryptions under this key that will be shared in all.
+    /// budget, which counts in memory; `queries` is the number of decryptions under this key that will be published in all.
     ///
     /// **The party must know that the ciphertext is the result of the agreed computation.** A part of a chosen one gives the share
     /// away; its account must be [known](Context::bits_to_share), or vouched for by this party.
@@ -293,7 +293,7 @@ impl KeyShare {
         require_makers(op, ciphertext, self)?;
         ciphertext.require_slots(op)?;
         let quorum = self.quorum(op, quorum)?;
-        let words = shared_words(context, op, ciphertext.level)?;
+        let words = words_of_shares(context, op, ciphertext.level)?;
         flood::check_precision(op, precision_bits, || {
             self.bits_of_parts(context, op, ciphertext, queries)
         })?;
@@ -359,7 +359,7 @@ impl PartialDecryption {
     ) -> Result<Vec<Complex>> {
         let (op, n) = ("combine", context.params().degree());
         context.check_set(op, ciphertext.params)?;
-        let words = shared_words(context, op, ciphertext.level)?;
+        let words = words_of_shares(context, op, ciphertext.level)?;
         check_parts(context, op, ciphertext, parts, &words)?;
         let mut phase = context.ring().scratch(words.len() * n);
         phase.copy_from_slice(&ciphertext.parts[0][..words.len() * n]);
@@ -379,7 +379,7 @@ impl PartialDecryption {
 ///
 /// # Errors
 /// `BadInput` for a level that has other words than the user's.
-pub(super) fn shared_words(
+pub(super) fn words_of_shares(
     context: &Context,
     op: &'static str,
     level: usize,
@@ -396,7 +396,7 @@ pub(super) fn shared_words(
 }
 
 /// All words that shares know.
-pub(super) fn all_shared_words(context: &Context) -> Vec<usize> {
+pub(super) fn all_words_of_shares(context: &Context) -> Vec<usize> {
     let mut words = context.words_of(context.tier_of(0).end - 1, 0);
     words.truncate(WORDS);
     words
@@ -412,7 +412,7 @@ pub(super) fn dealt(
 ) -> Vec<KeyShare> {
     let sets = parts(parties, threshold).unwrap_or_default();
     let (last, seeded) = sets.split_last().map_or((0, &[][..]), |(last, rest)| (*last, rest));
-    let (words, n) = (all_shared_words(context), context.params().degree());
+    let (words, n) = (all_words_of_shares(context), context.params().degree());
     let mut rest = Zeroizing::new(s[..words.len() * n].to_vec());
     rest.par_chunks_mut(n).zip(&words).for_each(|(x, word)| {
         let mut part = Zeroizing::new(vec![0.0; n]);

@@ -37,6 +37,11 @@ pub fn sets(log2_degree: u32) -> Vec<&'static CkksParams> {
     [regular, single, levelled].map(leaked).to_vec()
 }
 
+/// N, as small as the transforms allow with a few tiles: the reference takes N² steps for a product.
+pub const SMALL: u32 = 8;
+/// N for machines that refuse this ring: the least that the kernels of GPUs have.
+pub const LARGER: u32 = 12;
+
 /// Whether a machine runs a set.
 pub fn runs(machine: &dyn Backend, params: &CkksParams) -> bool {
     machine.ckks().is_some_and(|machine| machine.accepts(params).is_ok())

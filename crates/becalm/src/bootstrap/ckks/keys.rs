@@ -16,10 +16,6 @@ use crate::words::megabytes;
 use crate::{Error, Result};
 use std::path::Path;
 
-/// The remedy where no other keys are offered.
-const SMALLER: &str =
-    "choose smaller keys or a smaller parameter set (`becalm params` lists both), or free memory";
-
 /// The cost of keys and their bootstraps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Price {
@@ -50,25 +46,9 @@ pub struct KeyPlan {
     usual: bool,
     /// Whether a bootstrap's work takes the memory of another machine.
     far: bool,
+    /// Whether a secret key is there, so that no other set serves.
+    settled: bool,
     programs: Vec<(Kind, CkksProgram)>,
-}
-
-/// Refuses tables of a set that has none, and other bootstraps of a set for tables.
-fn require_kind(params: &CkksParams, kind: Kind) -> Result<()> {
-    let integers = params.bootstrap.is_some_and(|b| b.table_bits > 0);
-    if integers == (kind == Kind::Table) {
-        return Ok(());
-    }
-    let toy = params.kind == params::Kind::Toy;
-    let (wanted, remedy) = match (integers, toy) {
-        (true, _) => {
-            ("the kind table, of a set for integers", "leave the kinds out, or use another set")
-        }
-        (false, true) => ("a set with tables of integers", "use `ckks_toy_table_4`"),
-        (false, false) => ("a set with tables of integers", "use `ckks_table_4`"),
-    };
-    let got = format!("the kind {} of `{}`", kind.name(), params.name);
-    Err(Error::wrong_params("bootstrap", wanted, got, remedy))
 }
 
 impl KeyPlan {
@@ -149,7 +129,8 @@ impl KeyPlan {
             }];
         }
         let chain = Chain::new(params)?;
-        let mut plan = KeyPlan { chain, wish, slots, usual, far: false, programs: vec![] };
+        let mut plan =
+            KeyPlan { chain, wish, slots, usual, far: false, settled: false, programs: vec![] };
         plan.programs = plan.recorded(plan.wish.size)?;
         Ok(plan)
     }
@@ -157,6 +138,11 @@ impl KeyPlan {
     /// The same keys for a machine with memory of its own, such as a GPU: here a bootstrap takes keys and matrices, and no room to work.
     pub fn far(self) -> KeyPlan {
         KeyPlan { far: true, ..self }
+    }
+
+    /// The same keys for a secret key that is there: none of another set are offered.
+    pub fn of_its_set(self) -> KeyPlan {
+        KeyPlan { settled: true, ..self }
     }
 
     /// The plan of another wish for the same machine.
@@ -227,7 +213,7 @@ impl KeyPlan {
     /// # Errors
     /// As there; `WrongParams` for a set without tables.
     pub fn tables(&self, bits: u32, all: &[Vec<u64>]) -> Result<CkksProgram> {
-        require_kind(self.chain.params(), Kind::Table)?;
+        Kind::Table.require_in(self.chain.params())?;
         let settings = self.settings(self.wish.size);
         tables(&self.chain, bits, all, &Settings { stage_count: self.wish.stage_count, ..settings })
     }
@@ -256,7 +242,7 @@ impl KeyPlan {
             ..self.settings(size)
         };
         let params = self.chain.params();
-        require_kind(params, kind)?;
+        kind.require_in(params)?;
         match kind {
             Kind::Sparse => sparse(&self.chain, self.slots, &settings),
             Kind::SlotsFirst => slots_first(&self.chain, self.slots, &settings),
@@ -328,12 +314,33 @@ impl KeyPlan {
     }
 
     /// Other keys of this set, the fastest first: packed ones, smaller ones, and seeded ones, which are slower than smaller ones.
-    /// Where `seeded` ones are out of the question, smaller ones that are packed.
     ///
     /// # Errors
     /// As [`KeyPlan::record`].
-    pub fn others(&self, seeded: bool) -> Result<Vec<Offer>> {
-        let (smaller, beside) = (self.smaller(), self.beside()?);
+    pub fn others(&self) -> Result<Vec<Offer>> {
+        let beside = self.beside()?;
+        self.other_keys(true, |needs, form| self.chain.key_bytes_as(needs, form) + beside)
+    }
+
+    /// Other keys of this set that take less, the fastest first: packed ones, smaller ones, and smaller ones that are packed. Each counts
+    /// what is made: the keys that are not `known`, and no bootstrap beside them.
+    ///
+    /// # Errors
+    /// As [`KeyPlan::record`].
+    pub fn less_to_make(&self, known: Option<&CkksKeys>) -> Result<Vec<Offer>> {
+        let bytes = |needs: &Needs, form| self.chain.bytes_to_make(needs, form, known);
+        let own = bytes(&self.needs(), self.form());
+        let all = self.other_keys(false, bytes)?.into_iter();
+        Ok(all.filter(|offer| offer.bytes < own).collect())
+    }
+
+    /// Other keys of this set and their `bytes`. Where `seeded` ones are out of the question, smaller ones that are packed.
+    fn other_keys(
+        &self,
+        seeded: bool,
+        bytes: impl Fn(&Needs, KeyForm) -> usize,
+    ) -> Result<Vec<Offer>> {
+        let smaller = self.smaller();
         let unlike = |form: KeyForm| (self.form() != form).then_some(form);
         let ready = self.form() == KeyForm::Ready;
         let packed = if ready { Some(KeyForm::Packed) } else { None };
@@ -352,7 +359,7 @@ impl KeyPlan {
         }
         let offer = |(size, form): (Option<&'static str>, Option<KeyForm>)| {
             let needs = needs.iter().find(|(own, _)| *own == size).map(|(_, needs)| needs)?;
-            let bytes = self.chain.key_bytes_as(needs, form.unwrap_or(self.form())) + beside;
+            let bytes = bytes(needs, form.unwrap_or(self.form()));
             Some(Offer { size, form, bytes, ..self.offer() })
         };
         Ok(ways.into_iter().filter_map(offer).collect())
@@ -378,6 +385,18 @@ impl KeyPlan {
 
     /// The keys of the next smaller ring that fit, as they were asked for or otherwise.
     pub fn of_smaller_ring(&self, free: usize) -> Option<Offer> {
+        self.in_smaller_ring(|plan| {
+            let asked = Offer { bytes: plan.price()?.peak(), ..plan.offer() };
+            let mut all = std::iter::once(asked).chain(plan.others()?);
+            Ok(all.find(|offer| offer.bytes <= free))
+        })
+    }
+
+    /// The offer that is found first for the usual sets of smaller rings, the largest ring first.
+    fn in_smaller_ring(&self, found: impl Fn(&KeyPlan) -> Result<Option<Offer>>) -> Option<Offer> {
+        if self.settled {
+            return None;
+        }
         let own = self.chain.params();
         let fits = |p: &&CkksParams| {
             let bootstraps = self.programs.is_empty() || p.bootstrap.is_some();
@@ -397,11 +416,9 @@ impl KeyPlan {
             let wish = Wish { slots, kinds, stage_count: None, form, ..self.wish.clone() };
             // A kind of bootstrap that the set does not have.
             let Ok(plan) = self.like(set, &wish) else { continue };
-            let (Ok(price), Ok(others)) = (plan.price(), plan.others(true)) else { continue };
+            let Ok(found) = found(&plan) else { continue };
             // The usual set of a ring says it for all of them.
             seen.push(set.log2_degree);
-            let asked = Offer { bytes: price.peak(), ..plan.offer() };
-            let found = std::iter::once(asked).chain(others).find(|offer| offer.bytes <= free);
             if let Some(found) = found {
                 return Some(Offer { set: Some(set), ..found });
             }
@@ -440,7 +457,7 @@ impl KeyPlan {
     /// As [`KeyPlan::record`].
     pub fn offers(&self, free: usize) -> Result<Vec<Offer>> {
         let fits = |offer: &Offer| offer.bytes <= free;
-        let own = [self.others(true)?, self.of_other_stages()?];
+        let own = [self.others()?, self.of_other_stages()?];
         let found: Vec<Offer> =
             own.into_iter().filter_map(|offers| offers.into_iter().find(fits)).collect();
         if !found.is_empty() {
@@ -498,15 +515,27 @@ impl KeyPlan {
         Err(Error::memory(op, wanted, format!("{got} free"), said(&offers, words, otherwise)))
     }
 
-    /// Refuses keys that do not fit `free` bytes by themselves, where another machine computes with them.
+    /// Refuses keys that do not fit `free` bytes by themselves, where another process computes with them. The remedy has keys of a smaller
+    /// ring that fit, as `words` say it, then `otherwise`.
     ///
     /// # Errors
     /// `Memory`; as [`KeyPlan::record`].
-    pub fn require_keys(&self, op: &'static str, free: Option<usize>) -> Result<()> {
+    pub fn require_keys(
+        &self,
+        op: &'static str,
+        free: Option<usize>,
+        words: impl Fn(&Offer) -> Option<String>,
+        otherwise: &str,
+    ) -> Result<()> {
         let wanted = self.price()?.memory;
         let Some(free) = free.filter(|free| wanted > *free) else { return Ok(()) };
-        let got = format!("{} free", megabytes(free));
-        Err(Error::memory(op, megabytes(wanted), got, SMALLER))
+        let ring = self.in_smaller_ring(|plan| {
+            let keys = Offer { bytes: plan.price()?.memory, ..plan.offer() };
+            Ok(Some(keys).filter(|keys| keys.bytes <= free))
+        });
+        let (wanted, got) = (format!("{} for keys", megabytes(wanted)), megabytes(free));
+        let remedy = said(ring.as_slice(), words, otherwise);
+        Err(Error::memory(op, wanted, format!("{got} free"), remedy))
     }
 
     /// The keys that fit `free` bytes with their bootstraps: as they were asked for, else the fastest others of this set, else those of
@@ -518,7 +547,7 @@ impl KeyPlan {
         let wanted = self.price()?.peak();
         let Some(free) = free.filter(|free| wanted > *free) else { return Ok(Fit::AsAsked) };
         let meant = |offer: &Offer| offer.bytes <= free && (any_size || offer.size.is_none());
-        let mut offers = self.others(true)?.into_iter().chain(self.of_smaller_ring(free));
+        let mut offers = self.others()?.into_iter().chain(self.of_smaller_ring(free));
         match offers.find(meant) {
             Some(offer) => Ok(Fit::Instead(offer)),
             None => Ok(Fit::Toy(toy_for(&self.wish.kinds, self.wish.iterations)?)),

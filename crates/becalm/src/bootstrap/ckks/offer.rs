@@ -1,7 +1,7 @@
 //! Keys that fit the memory instead of those that were asked for, and how they are said: front ends bring the words.
 
 use super::wish::Wish;
-use crate::cipher::KeyForm;
+use crate::cipher::{CkksKeys, KeyForm};
 use crate::ckks::{Chain, Needs};
 use crate::params::CkksParams;
 use crate::words::megabytes;
@@ -21,7 +21,7 @@ pub struct Offer {
     pub form: Option<KeyForm>,
     /// Whether keys that another machine makes stay in their file here.
     pub stored: bool,
-    /// Bytes of the keys and of a bootstrap's work beside them.
+    /// Bytes of the keys and of a bootstrap's work beside them, or of what the refusal counts.
     pub bytes: usize,
 }
 
@@ -53,9 +53,14 @@ impl Offer {
 }
 
 impl Offer {
-    /// Keys for these needs, packed, where they are not; without any work beside them.
-    pub fn packed(chain: &Chain, needs: &Needs, form: KeyForm) -> Option<Offer> {
-        let bytes = chain.key_bytes_as(needs, KeyForm::Packed);
+    /// The keys for these needs that are not `known`, packed, where they are not; without any work beside them.
+    pub fn packed(
+        chain: &Chain,
+        needs: &Needs,
+        form: KeyForm,
+        known: Option<&CkksKeys>,
+    ) -> Option<Offer> {
+        let bytes = chain.bytes_to_make(needs, KeyForm::Packed, known);
         let (slots, form) =
             (chain.params().slots(), (form == KeyForm::Ready).then_some(KeyForm::Packed)?);
         Some(Offer {

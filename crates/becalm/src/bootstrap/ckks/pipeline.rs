@@ -228,8 +228,8 @@ impl<'a> Pipeline<'a> {
         (1..=highest).rev().find(|level| self.entry_bits(*level, end, stages) >= least)
     }
 
-    /// Matrices from `src` on, a level each: the scale becomes `scale` in the end, and the scales of their entries are to each other as
-    /// `factors`, whose product is 1.
+    /// Multiplies `src` by the matrices, one level each, so that the result has the scale `scale`. The scales of the entries are
+    /// proportional to `factors`, whose product is 1.
     fn maps(
         &mut self,
         src: Reg,
@@ -248,8 +248,8 @@ impl<'a> Pipeline<'a> {
         })
     }
 
-    /// Factors of the scales of entries with which the rounding of every matrix leaves the same error in the end, for values of the same
-    /// size at first. A matrix of a few long vectors whose entries all differ needs more bits than one whose entries repeat.
+    /// The factors of the scales of entries for which the rounding of every matrix leaves the same error in the result, if all values have the
+    /// same size at first. A matrix of a few long vectors whose entries all differ needs more bits than one whose entries repeat.
     fn factors(&self, maps: &[Matrix]) -> Vec<f64> {
         let slots = self.chain.params().slots();
         let gains: Vec<f64> = maps.iter().map(Matrix::gain).collect();

@@ -29,8 +29,9 @@ pub fn sparse(chain: &Chain, slots: usize, settings: &Settings) -> Result<CkksPr
         return Err(Error::bad_input(op, wanted, slots.to_string(), remedy));
     }
     if settings.values == Values::Merged {
-        let remedy = "add i times one to the other: complex values take no longer here";
-        return Err(Error::bad_input(op, "real or complex values", "merged", remedy));
+        let remedy =
+            "bootstrap a + i·b in place of a and b: complex values take no longer with these keys";
+        return Err(Error::bad_input(op, "one ciphertext", "two at once", remedy));
     }
     let mut line = Pipeline::new(chain, settings, slots, false)?;
     let sine = Sine::new(&line.b, &[0.0], message_width(chain));

@@ -3,7 +3,7 @@
 use super::{KEY_SIZES, Values};
 use crate::cipher::KeyForm;
 use crate::ckks::Needs;
-use crate::params::{CkksParams, USUAL_CKKS};
+use crate::params::{self, CkksParams, USUAL_CKKS};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -48,12 +48,30 @@ pub(super) const SPARSE_SLOTS: usize = 1024;
 pub const USUAL_SIZE: &str = "medium";
 
 /// `names` as a list: "a, b or c".
-fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let all: Vec<&str> = names.collect();
+fn listed(names: impl Iterator<Item = impl ToString>) -> String {
+    let all: Vec<String> = names.map(|name| name.to_string()).collect();
     all.split_last().map_or(String::new(), |(last, rest)| format!("{} or {last}", rest.join(", ")))
 }
 
 impl Kind {
+    /// Refuses tables of a set that has none, and other bootstraps of a set for tables.
+    pub(super) fn require_in(self, params: &CkksParams) -> Result<()> {
+        let integers = params.bootstrap.is_some_and(|b| b.table_bits > 0);
+        if integers == (self == Kind::Table) {
+            return Ok(());
+        }
+        let toy = params.kind == params::Kind::Toy;
+        let (wanted, remedy) = match (integers, toy) {
+            (true, _) => {
+                ("the kind table, of a set for integers", "leave the kinds out, or use another set")
+            }
+            (false, true) => ("a set with tables of integers", "use `ckks_toy_table_4`"),
+            (false, false) => ("a set with tables of integers", "use `ckks_table_4`"),
+        };
+        let got = format!("the kind {} of `{}`", self.name(), params.name);
+        Err(Error::wrong_params("bootstrap", wanted, got, remedy))
+    }
+
     /// Every kind.
     pub fn all() -> impl Iterator<Item = Kind> {
         KINDS.into_iter().map(|(_, kind)| kind)
@@ -70,8 +88,9 @@ impl Kind {
     /// `BadInput` with the names there are.
     pub fn named(name: &str) -> Result<Kind> {
         if name == "lossy" {
-            let wanted = "the kind slots_first, which lossy is called now";
-            return Err(Error::bad_input("bootstrap", wanted, "'lossy'", "write slots_first"));
+            let (wanted, remedy) =
+                ("the kind slots_first", "write slots_first: lossy is its old name");
+            return Err(Error::bad_input("bootstrap", wanted, "'lossy'", remedy));
         }
         KINDS.iter().find(|(own, _)| *own == name).map(|(_, kind)| *kind).ok_or_else(|| {
             let wanted = format!("{} as kind", listed(KINDS.iter().map(|(name, _)| *name)));
@@ -130,7 +149,9 @@ pub fn set_for(
     }
     let known = levels.unwrap_or(SET_OF_LEVELS[0].0);
     let Some((_, usual)) = SET_OF_LEVELS.into_iter().find(|(count, _)| *count == known) else {
-        let wanted = format!("one of {:?} levels", SET_OF_LEVELS.map(|(count, _)| count));
+        let mut counts = SET_OF_LEVELS.map(|(count, _)| count);
+        counts.sort_unstable();
+        let wanted = format!("{} levels", listed(counts.iter()));
         return Err(Error::bad_input(op, wanted, known.to_string(), "choose one of these"));
     };
     let mut sets: Vec<&str> = kinds.iter().map(|kind| kind.set(usual)).collect();

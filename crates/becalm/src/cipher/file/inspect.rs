@@ -3,7 +3,7 @@
 use super::header::{Dtype, Header, LENGTH, set_name};
 use super::key_header::{holds_keys, is_keys, read_key_header};
 use super::read::Reader;
-use super::{Kind, bad, bad_but, disk, foreign};
+use super::{Kind, Trust, bad, bad_but, disk, foreign};
 use crate::cipher::{Encoding, Integers, KeyId, KeyRole, Purpose, SlotKeyKind};
 use crate::params::{CkksParams, TfheParams};
 use crate::{Error, Result};
@@ -148,6 +148,15 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Description> {
         false => of_tfhe(&header, kind, bytes)?,
     };
     Ok(Description { key, ..found })
+}
+
+/// Reads a whole file in a safetensors container, up to the limit of `trust`, and compares it with its checksum.
+///
+/// # Errors
+/// `Io`; `BadFile` for contents that were altered, or a file above the limit; `Memory`.
+pub fn verify(path: impl AsRef<Path>, trust: Trust) -> Result<()> {
+    let bytes = disk::read_file(path.as_ref(), trust.limit, |_| Ok(()))?;
+    Reader::of(&bytes)?.verify()
 }
 
 fn of_tfhe(header: &Header, kind: Kind, bytes: u64) -> Result<Description> {

@@ -22,7 +22,7 @@ mod write;
 pub(crate) use disk::{read_file, read_file_with, read_header, write_error};
 pub(crate) use header::{Dtype, Header};
 pub(crate) use inspect::kind_of_head;
-pub use inspect::{Description, TensorShape, inspect, kind_of};
+pub use inspect::{Description, TensorShape, inspect, kind_of, verify};
 pub use limits::Limits;
 pub(crate) use limits::{payable, readable, require_limit};
 pub use place::{Files, Output, Part, replace, replace_all};

@@ -1,7 +1,7 @@
 //! The answers to the first messages of a collective key: second messages, shares of the secret, and the keys that all messages add up to.
 
 use super::super::Context;
-use super::super::threshold::{KeyShare, all_shared_words, dealt, parts};
+use super::super::threshold::{KeyShare, all_words_of_shares, dealt, parts};
 use super::{Agreement, Party, PartyMessage, Row, bytes_of_words};
 use crate::cipher::{Budget, CkksKeys, CkksPublicKey, KeyForm, KeyId, Purpose, SwitchKey};
 use crate::math::buffer::or_refused;
@@ -195,7 +195,7 @@ impl Party {
         let (split, number) = (self.agreement.split(0), self.party);
         let own = self.deal(context)?;
         let held = self.held_parts(op, own.get(number - 1), dealt)?;
-        let (words, n) = (all_shared_words(context), context.params().degree());
+        let (words, n) = (all_words_of_shares(context), context.params().degree());
         let mut last = match parties == threshold {
             true => Some(Zeroizing::new(self.limbs(context)[..words.len() * n].to_vec())),
             false => None,

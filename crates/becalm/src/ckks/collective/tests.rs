@@ -5,7 +5,7 @@ use super::*;
 use crate::UNWATCHED;
 use crate::cipher::file::{Draft, Trust};
 use crate::cipher::{CkksKeys, CkksPublicKey, CkksSecretKey, Held, KeyForm, Rlwe};
-use crate::ckks::threshold::shared_words;
+use crate::ckks::threshold::words_of_shares;
 use crate::ckks::{KeyShare, PartialDecryption};
 use crate::math::complex::Complex;
 use crate::math::rns::{inverse, mul};
@@ -217,7 +217,7 @@ fn a_part_does_not_tell_the_secret_of_its_party() {
     for (parties, threshold) in [(3, 3), (3, 2)] {
         let Made { parties, shares, public, .. } = made(&context, parties, threshold);
         let x = context.encrypt_public(&message(8), 3, &public).unwrap();
-        let words = shared_words(&context, "test", 3).unwrap();
+        let words = words_of_shares(&context, "test", 3).unwrap();
         let quorum: Vec<usize> = (1..=threshold).collect();
         let share = &shares[threshold - 1];
         let set = quorum.iter().map(|p| 1 << (p - 1)).sum();

@@ -3,7 +3,8 @@
 use super::super::Context;
 use super::super::file::number;
 use super::{
-    KeyShare, PartialDecryption, Set, Split, all_shared_words, bit, members, parts, shared_words,
+    KeyShare, PartialDecryption, Set, Split, all_words_of_shares, bit, members, parts,
+    words_of_shares,
 };
 use crate::Result;
 use crate::cipher::file::{
@@ -71,7 +72,7 @@ impl KeyShare {
     /// The seeds, and the packed last part.
     pub(super) fn tensors(&self, context: &Context) -> Result<[Zeroizing<Vec<u8>>; 2]> {
         context.check_set("save", self.params)?;
-        let (words, n) = (all_shared_words(context), context.params().degree());
+        let (words, n) = (all_words_of_shares(context), context.params().degree());
         let mut seeds = Zeroizing::new(Vec::with_capacity(self.seeds.len() * SEED));
         self.seeds.iter().for_each(|(_, seed)| seeds.extend_from_slice(seed.bytes()));
         let bytes = words.iter().map(|word| context.limb_bytes(*word)).sum();
@@ -126,7 +127,8 @@ impl KeyShare {
             (_, true) => sets.repeat(parties),
             _ => sets,
         };
-        let bytes: usize = all_shared_words(context).iter().map(|i| context.limb_bytes(*i)).sum();
+        let bytes: usize =
+            all_words_of_shares(context).iter().map(|i| context.limb_bytes(*i)).sum();
         let lengths = [("last", if has_last { bytes } else { 0 }), ("seeds", sets.len() * SEED)];
         let lengths = lengths.map(|(name, bytes)| (name, [bytes as u64]));
         let held = lengths.iter().filter(|(_, bytes)| bytes[0] > 0);
@@ -177,7 +179,7 @@ impl PartialDecryption {
         let empty = PartialDecryption::claims(context, file.header())?;
         file.verify()?;
         let residues = file.bytes("residues").to_vec();
-        let words = shared_words(context, "load", empty.level)?;
+        let words = words_of_shares(context, "load", empty.level)?;
         or_refused("load", || context.unpacked(&words, &residues).map(drop))?;
         Ok(PartialDecryption { residues, ..empty })
     }
@@ -218,7 +220,7 @@ impl PartialDecryption {
         let party = number(header, "party", |p| members(quorum).any(|member| member == *p))?;
         let of = unhex(header.entry("ciphertext")?);
         let of = of.ok_or_else(|| bad("a digest of 64 hexadecimal digits", "something else"))?;
-        let words = shared_words(context, "load", level)?;
+        let words = words_of_shares(context, "load", level)?;
         let bytes: usize = words.iter().map(|i| context.limb_bytes(*i)).sum();
         header.expect(&[("residues", Dtype::U8, &[bytes as u64])])?;
         let (params, key, split) = (context.params().name, header.key()?, split_in(header)?);
@@ -229,7 +231,7 @@ impl PartialDecryption {
 
 /// The last r_A, not by memory of the pool, which goes back to it unwiped.
 fn last_of(context: &Context, packed: &[u8]) -> Result<Zeroizing<Vec<f64>>> {
-    let (words, n) = (all_shared_words(context), context.params().degree());
+    let (words, n) = (all_words_of_shares(context), context.params().degree());
     let (mut last, mut rest) = (Zeroizing::new(vec![0.0; words.len() * n]), packed);
     for (limb, word) in last.chunks_mut(n).zip(&words) {
         let (own, behind) = rest.split_at(context.limb_bytes(*word));

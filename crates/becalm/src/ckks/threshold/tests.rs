@@ -84,7 +84,7 @@ fn too_few_parties_miss_a_part_and_every_quorum_has_the_key() {
             assert!(!found.contains(&missing), "{few:?}");
         }
         // A ciphertext (0, 1): its parts without noise are those of the key.
-        let words = all_shared_words(&context);
+        let words = all_words_of_shares(&context);
         let mut x = context.encrypt(&[Complex::default()], 3, &secret).unwrap();
         let mut ones = context.ring().scratch(words.len() * n);
         ones.fill(1.0);
@@ -186,7 +186,7 @@ fn bits_do_not_depend_on_the_slots() {
 #[test]
 fn noise_is_as_large_as_asked_for_and_exact_to_the_unit() {
     let (context, _) = toy();
-    let (n, words) = (context.params().degree(), all_shared_words(&context));
+    let (n, words) = (context.params().degree(), all_words_of_shares(&context));
     let p: Vec<i128> = words.iter().map(|i| i128::from(context.ring().word(*i).p)).collect();
     for log in [18.0, 29.9, 30.5, 45.0, 59.0] {
         let std = 2f64.powf(log);
@@ -219,7 +219,7 @@ fn the_noise_of_each_part_has_the_stated_deviation() {
     let n = context.params().degree();
     let shares = KeyShare::split(&context, &secret, 3, 2).unwrap();
     let x = context.encrypt(&message(2048), 3, &secret).unwrap();
-    let words = shared_words(&context, "test", 3).unwrap();
+    let words = words_of_shares(&context, "test", 3).unwrap();
     for (quorum, bits) in [([1, 2], 2.0), ([1, 3], 0.0), ([2, 3], -20.0)] {
         for part in all_parts(&context, &x, &shares, &quorum, bits) {
             let zeros = vec![0.0; words.len() * n];

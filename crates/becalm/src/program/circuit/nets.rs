@@ -14,7 +14,7 @@ const UNIT: i64 = 1 << 40;
 pub(super) struct Mode {
     /// Carries too whose sum nothing reads.
     pub carries: bool,
-    /// Results too that others read as well. These get them from the gates that there are.
+    /// Also results that gates outside the adder read. Those gates keep reading them from the old gates.
     pub shared: bool,
 }
 

@@ -371,7 +371,7 @@ enum Ending {
     Time,
     /// That of the limit of files.
     File,
-    /// That of a stack that was too small, or of a system without memory.
+    /// A signal that says nothing of limits: the stack was too small, or the system had no memory.
     Other,
 }
 

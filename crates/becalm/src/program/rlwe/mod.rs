@@ -418,7 +418,7 @@ impl Deref for CkksProgram {
 /// The conditions on the values of an argument under which the program's approximations hold.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Most a coefficient of the message, or a slot where `slots`, may be, in units of the scale.
+    /// The largest allowed coefficient of the message, or slot if `slots` is set, in units of the scale.
     pub(crate) most: f64,
     /// Values that slots must be near, if not all are allowed: ±this.
     pub(crate) near: Option<f64>,
@@ -436,11 +436,11 @@ pub struct Limits {
 pub(crate) struct Added {
     /// Standard deviation of the part that no message changes.
     pub(crate) noise: f64,
-    /// Most that the approximation of the sine adds to a slot where the lift has added a rare multiple of q_0.
+    /// The largest error of the approximated sine in a slot where the lift has added a rare multiple of q_0.
     pub(crate) rare: f64,
-    /// Most by which the sine bends a slot of a message of size 1. Where values are signs, that of a distance of 1 from them.
+    /// The largest error of the sine in a slot of a message of size 1. If values are signs: in a slot at a distance of 1 from its sign.
     pub(crate) bend: f64,
-    /// With which power of the size of the message the bend grows.
+    /// The bend grows with this power of the size of the message.
     pub(crate) power: i32,
     /// A second iteration, which bootstraps the error of the first.
     pub(crate) again: Option<Again>,

@@ -167,10 +167,33 @@ impl Operator {
         }
     }
 
+    /// The name of the user's call, which errors have: `x + 1` is `"add"`, whichever instruction it takes.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Operator::Add | Operator::AddPlain(_) => "add",
+            Operator::Subtract | Operator::SubtractPlain(_) | Operator::SubtractFromPlain(_) => {
+                "subtract"
+            }
+            Operator::Negate => "negate",
+            Operator::Multiply
+            | Operator::MultiplyPlain(_)
+            | Operator::MultiplyI
+            | Operator::Multiple(_) => "multiply",
+            Operator::Dot | Operator::Inner | Operator::InnerPlain(_) => "dot",
+            Operator::Conjugate => "conjugate",
+            Operator::Power(_) => "power",
+            Operator::Rotate(_) | Operator::RotateByPowers(_) => "rotate",
+            Operator::Sum(_) => "sum",
+            Operator::Linear { .. } => "matrix product",
+            Operator::Polynomial { .. } => "polynomial",
+            Operator::LevelDown(_) => "level_down",
+        }
+    }
+
     /// Records it on these registers, all of it or nothing: its results.
     ///
     /// # Errors
-    /// `BadInput` for another number of registers than it takes; as its instructions.
+    /// In its [name](Operator::name): `BadInput` for another number of registers than it takes; as its instructions.
     ///
     /// ```
     /// use becalm::ckks::Chain;
@@ -185,7 +208,7 @@ impl Operator {
     /// # Ok::<(), becalm::Error>(())
     /// ```
     pub fn record(&self, program: &mut CkksProgram, args: &[Reg]) -> Result<Vec<Reg>> {
-        program.wholly(|program| match self {
+        let recorded = program.wholly(|program| match self {
             Operator::Dot => self.dot(program, args).map(|y| vec![y]),
             Operator::Add | Operator::Subtract | Operator::Multiply | Operator::Inner => {
                 let [a, b] = self.taken(&program.aligned(args)?)?;
@@ -201,26 +224,23 @@ impl Operator {
                 let [x] = self.taken(args)?;
                 self.of_one(program, x)
             }
-        })
+        });
+        recorded.map_err(|e| e.of(self.name()))
     }
 
     /// As many registers as it takes.
     fn taken<const N: usize>(&self, args: &[Reg]) -> Result<[Reg; N]> {
         args.try_into().map_err(|_| {
             let (wanted, got) = (format!("{N} vectors"), args.len().to_string());
-            Error::bad_input("record", wanted, got, "pass one for each argument of the operator")
+            Error::bad_input(self.name(), wanted, got, "pass one for each argument of the operator")
         })
     }
 
     fn dot(&self, program: &mut CkksProgram, args: &[Reg]) -> Result<Reg> {
         if !args.len().is_multiple_of(2) {
             let (wanted, got) = ("two lists of as many vectors", args.len().to_string());
-            return Err(Error::bad_input(
-                "dot product",
-                wanted,
-                got,
-                "pass one list for each factor",
-            ));
+            let remedy = "pass one list for each factor";
+            return Err(Error::bad_input(self.name(), wanted, got, remedy));
         }
         let all = program.aligned(args)?;
         let (a, b) = all.split_at(all.len() / 2);

@@ -17,7 +17,7 @@ pub(super) struct Recorder<'a> {
     pub keys: &'a Keys,
     pub maps: &'a [DeviceMap],
     pub plains: &'a mut Plains,
-    /// The plaintext of a program whose only one was encoded before.
+    /// The encoded plaintext of a program that has one plaintext and nothing else to prepare.
     pub plain: Option<Arc<Plain>>,
     pub program: &'a CkksProgram,
     pub registers: Vec<Option<Cipher>>,

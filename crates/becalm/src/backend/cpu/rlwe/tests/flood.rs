@@ -1,4 +1,4 @@
-//! Attacks on decryptions that are shared, and the account that their noise is computed from.
+//! Attacks on decryptions that are published, and the account that their noise is computed from.
 
 use super::*;
 use crate::cipher::file::Trust;
