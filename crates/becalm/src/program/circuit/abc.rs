@@ -308,7 +308,7 @@ struct Batch<'a> {
     seconds: u64,
 }
 
-/// What ABC gives for jobs. Those of a small circuit share processes, which take longer to start than to do one: where that fails, as
+/// The circuits that ABC gives for jobs. Those of a small circuit share processes, which take longer to start than to do one: where that fails, as
 /// because one takes too long, each runs alone. `alone` are the seconds for that.
 fn scripted(
     circuit: &Circuit,
@@ -341,7 +341,7 @@ fn scripted(
 }
 
 impl Circuit {
-    /// What ABC gives for a batch; nothing if it fails.
+    /// The circuits that ABC gives for a batch; none if it fails.
     fn batch(
         &self,
         tool: &str,

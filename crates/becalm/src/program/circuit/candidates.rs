@@ -74,8 +74,8 @@ pub(super) struct Candidate {
 type Words = (Vec<Node>, Vec<Sum>, Vec<Wire>, Tables);
 
 impl Candidate {
-    /// What it says. Candidates that say the same have the same covers.
-    pub fn says(&self) -> Words {
+    /// Its structure in words. Candidates with the same words have the same covers.
+    pub fn words(&self) -> Words {
         let Circuit { nodes, sums, outputs, .. } = &self.circuit;
         let outputs = outputs.iter().flat_map(|p| p.wires.clone()).collect();
         (nodes.clone(), sums.clone(), outputs, self.tables.clone())
@@ -87,7 +87,7 @@ fn distinct(candidates: Vec<Candidate>) -> Vec<Candidate> {
     let mut all: Vec<_> = candidates.into_iter().enumerate().collect();
     all.sort_by_key(|(_, c)| (c.rank, c.foreign));
     let mut seen = HashSet::new();
-    all.retain(|(_, c)| seen.insert(c.says()) || !c.foreign);
+    all.retain(|(_, c)| seen.insert(c.words()) || !c.foreign);
     // Of equally good ones the first is taken.
     all.sort_by_key(|(at, _)| *at);
     all.into_iter().map(|(_, c)| c).collect()

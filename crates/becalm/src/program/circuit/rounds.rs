@@ -1,5 +1,5 @@
 //! Further rounds of ABC: the circuits whose quick covers are the best for a goal go through its careful mappings again, because a
-//! structure that has proved good is a good start. What comes back joins the candidates, and while that gains, the best of all go
+//! structure that has proved good is a good start. The results join the candidates, and while that gains, the best of all go
 //! again.
 
 use super::Circuit;
@@ -113,14 +113,14 @@ impl Rounds<'_> {
     /// Adds what ABC makes of some candidates, if it is new among those of the course, and computes the same.
     fn grow(&mut self, seeds: &[usize], course: &Course) {
         let known = self.candidates.iter().filter(|c| course.among.contains(&c.rank));
-        let mut known: HashSet<_> = known.map(Candidate::says).collect();
+        let mut known: HashSet<_> = known.map(Candidate::words).collect();
         let own = &self.candidates[0].circuit;
         let seeds: Vec<&Circuit> = seeds.iter().map(|i| &self.candidates[*i].circuit).collect();
         let made = abc::again(&seeds, self.budget, self.progress).into_iter();
         let rank = course.rank;
         let made =
             made.map(|(circuit, tables, _)| Candidate { circuit, tables, foreign: true, rank });
-        let new: Vec<_> = made.filter(|candidate| known.insert(candidate.says())).collect();
+        let new: Vec<_> = made.filter(|candidate| known.insert(candidate.words())).collect();
         let checked = new.into_par_iter().map(|c| (own.agrees(&c.circuit), c));
         let (same, other): (Vec<_>, Vec<_>) =
             checked.collect::<Vec<_>>().into_iter().partition(|(agrees, _)| *agrees);
