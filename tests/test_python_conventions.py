@@ -122,7 +122,7 @@ def test_a_single_number_is_a_vector_of_one(ckks):
     public = secret.public_key()
     for value in (2, 0.5, 1 - 1j, np.float32(0.25), np.array(2.0), True):
         for key in (secret, public):
-            found = secret.decrypt(key.encrypt(value))
+            found = secret.decrypt(key.encrypt(value, bound=2))
             assert abs(found[0] - value) < 1e-3 and np.abs(found[1:]).max() < 1e-3
     with pytest.raises(becalm.BadInput, match="each row by itself"):
         secret.encrypt([[1.0]])

@@ -263,8 +263,7 @@ class Engine(Matrices, KeyFiles):
         try:
             return secret._native.keys(needs, base, None, self._form)
         except OutOfMemory as e:
-            free = _native.free_memory()
-            remedy = self._chain.packed(needs, self._form, base, free, _SMALLER)
+            remedy = self._chain.packed(needs, self._form, base, _native.free_memory(), _SMALLER)
             raise OutOfMemory(e.op, e.wanted, e.got, remedy) from None
 
     def _base(self, secret: SecretKey) -> _native.CkksKeys:

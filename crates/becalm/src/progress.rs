@@ -36,9 +36,9 @@ impl<'a> Steps<'a> {
         Steps { op, progress, done: AtomicUsize::new(0), all: AtomicUsize::new(all) }
     }
 
-    /// Expects so many steps in all from now on.
-    pub(crate) fn expect(&self, all: usize) {
-        self.all.store(all, Ordering::Relaxed);
+    /// Expects so many steps more from now on.
+    pub(crate) fn expect_more(&self, steps: usize) {
+        self.all.store(self.done.load(Ordering::Relaxed) + steps, Ordering::Relaxed);
     }
 
     /// Tells that so many more steps are done.

@@ -146,12 +146,15 @@ pub(super) fn best(
         let wrong = &mut rewriting.wrong;
         let (watched, found) = (|_, _| steps.now(), &mut found);
         let rounds = Rounds { candidates, found, wrong, budget, progress: &watched };
-        rounds.run(goal, |candidates, from| all(candidates, quick(from, candidates.len())))?;
+        rounds.run(goal, |candidates, from| {
+            let tries = quick(from, candidates.len());
+            steps.expect_more(4 * work(candidates, &tries));
+            all(candidates, tries)
+        })?;
     }
     let candidates = &candidates[..];
-    let expected = work(candidates, &quick(0, candidates.len()));
     let tries = finalists(candidates, &mut found, goal);
-    steps.expect(expected + work(candidates, &tries));
+    steps.expect_more(work(candidates, &tries));
     found.extend(all(candidates, tries)?);
     found.sort_by_key(|p| p.key(goal));
     let best = proved(candidates, found, rewriting, budget, &|_, _| steps.now());
