@@ -50,27 +50,19 @@ impl Course {
         rounds.found.iter().filter(served).map(|c| c.key(self.aim)).min()
     }
 
-    /// The best candidates, and the best of those that are not far, if they have not gone yet. So a far candidate keeps no other from
-    /// going, whose results may be better.
+    /// The best candidates, if they have not gone yet. ABC does not know sums.
     fn seeds(&self, rounds: &mut Rounds, gone: &mut HashSet<usize>) -> Vec<usize> {
         rounds.found.sort_by_key(|c| (c.key(self.aim), c.candidate));
-        let mut seeds = self.best(rounds, |rank| rank != Rank::Far);
-        seeds.extend(self.best(rounds, |_| true));
-        seeds.retain(|at| gone.insert(*at));
-        seeds
-    }
-
-    /// The best candidates among some ranks, in the order of the covers. ABC does not know sums.
-    fn best(&self, rounds: &Rounds, of: impl Fn(Rank) -> bool) -> Vec<usize> {
         let mut best: Vec<usize> = vec![];
         for covering in rounds.found.iter().filter(|c| c.serves(self.aim)) {
             let at = covering.candidate;
-            let Candidate { circuit, rank, .. } = &rounds.candidates[at];
-            let fits = self.among.contains(rank) && of(*rank) && circuit.sums.is_empty();
-            if fits && !best.contains(&at) && best.len() < abc::SEEDS {
+            let fits = rounds.is_of(at, self.among) && !best.contains(&at);
+            let plain = rounds.candidates[at].circuit.sums.is_empty();
+            if fits && plain && best.len() < abc::SEEDS {
                 best.push(at);
             }
         }
+        best.retain(|at| gone.insert(*at));
         best
     }
 }
