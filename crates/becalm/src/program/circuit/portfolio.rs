@@ -232,7 +232,7 @@ mod tests {
         }
     }
 
-    /// What a file has covered with care, the shortest path too, is covered with care where Verilog and the goal bring more.
+    /// Candidates of a file that are covered with care, for the shortest path too, still are where Verilog and the goal add others.
     #[test]
     fn a_goal_and_verilog_only_add_finalists() {
         let made = |rank| {
