@@ -235,56 +235,50 @@ words!(Term, 6, x => [
 words!(Pair, 6, x => [x.a0, x.a1, x.b0, x.b1, x.factor.to_bits(), x.unused]);
 
 /// Blocks of a launch of conversions that keep a large GPU busy.
-const CONVERT_BLOCKS: u32 = 1536;
-/// Bytes of shared memory of a block of a transform: its residues, and 16 words more for each of its 16 rows.
-const COLUMNS_SHARED: u32 = 8 * BLOCK;
+const CONVERT_BLOCKS: u32 = 264;
+/// Bytes of shared memory of a block of rows: its residues, and 16 words more for each sixteenth of them.
 const ROWS_SHARED: u32 = 8 * (BLOCK + 256);
+/// Bytes of shared memory that a conversion of a ring takes at most: the chain of 2^17 coefficients has tiers of many words.
+pub fn convert_shared(log2_n: u32) -> u32 {
+    if log2_n > 16 { 160 << 10 } else { 80 << 10 }
+}
 
 impl Launch {
     /// A block for every [`BLOCK`] residues of each limb of each polynomial.
-    fn columns(kernel: &'static str, log2_n: u32, jobs: u32, polynomials: u32) -> Self {
-        let grid = [(1 << log2_n) / BLOCK, jobs, polynomials];
-        Launch::of(kernel, grid, BLOCK / 16, COLUMNS_SHARED)
-    }
-
-    /// The same along rows.
     fn rows(kernel: &'static str, log2_n: u32, jobs: u32, polynomials: u32) -> Self {
-        Launch { shared: ROWS_SHARED, ..Launch::columns(kernel, log2_n, jobs, polynomials) }
+        let grid = [(1 << log2_n) / BLOCK, jobs, polynomials];
+        Launch::of(kernel, grid, BLOCK / 16, ROWS_SHARED)
     }
 
-    /// dst, src, jobs, words, dst stride, src stride: the first layers of the forward transform.
-    pub fn ntt_columns(log2_n: u32, jobs: u32, polynomials: u32) -> Self {
-        Launch::columns("becalm_ntt_columns", log2_n, jobs, polynomials)
-    }
-
-    /// dst, y, jobs, words, dst stride, y stride, [`Epilogue`]: the last eight layers, in place.
+    /// dst, y, jobs, words, dst stride, y stride, [`Epilogue`]: the last twelve layers, in place.
     pub fn ntt_rows(log2_n: u32, jobs: u32, polynomials: u32) -> Self {
         Launch::rows("becalm_ntt_rows", log2_n, jobs, polynomials)
     }
 
-    /// dst, src, jobs, words, dst stride, src stride: the first eight layers back.
+    /// dst, src, jobs, words, dst stride, src stride: the first twelve layers back.
     pub fn intt_rows(log2_n: u32, jobs: u32, polynomials: u32) -> Self {
         Launch::rows("becalm_intt_rows", log2_n, jobs, polynomials)
     }
 
-    /// dst, jobs, words, dst stride: the rest, in place, and the factor.
-    pub fn intt_columns(log2_n: u32, jobs: u32, polynomials: u32) -> Self {
-        Launch::columns("becalm_intt_columns", log2_n, jobs, polynomials)
-    }
-
-    /// dst, src, conversions, constants, targets, words, dst stride, src stride, how many conversions: 256 coefficients a block, whose sources
-    /// and factors are in shared memory, as `kernels/rns/convert.cuh` has them.
+    /// dst, src, jobs of the sources, conversions, constants, targets, words, dst stride, src stride, how many conversions: the rest of the
+    /// transforms back, the conversions, and the first layers of the transforms forward, of 256 residues of each limb a block. Sources and
+    /// constants are in shared memory, as `kernels/rns/convert.cuh` has them.
     pub fn convert_words(log2_n: u32, conversions: &[Conversion], polynomials: u32) -> Self {
         let (tiles, count) = ((1 << log2_n) / 256, conversions.len() as u32 * polynomials);
         let targets = conversions.iter().map(|c| c.targets).max().unwrap_or(1);
-        // Sources are read once for each part of the targets: no more parts than a GPU needs to be busy.
-        let parts = CONVERT_BLOCKS.div_ceil(tiles * count).clamp(1, (targets / 8).max(1));
-        let bytes = |c: &Conversion| {
-            let part = c.targets.div_ceil(4 * parts) * 4;
-            16 * 128 * (c.sources + 1) + 8 * part * (c.sources + 3)
+        let twiddles = (1 << log2_n) / BLOCK;
+        let shared = |parts: u32| {
+            let bytes = |c: &Conversion| {
+                let part = c.targets.div_ceil(2 * parts) * 2;
+                8 * (256 * (c.sources + 1) + (c.sources + 3 + twiddles.max(8)) * part)
+            };
+            conversions.iter().map(bytes).max().unwrap_or(0)
         };
-        let shared = conversions.iter().map(bytes).max().unwrap_or(0);
-        Launch::of("becalm_convert", [tiles, parts, count], 128, shared)
+        // Every part does its sources anew: no more parts than a GPU needs to be busy, or constants need to fit.
+        let least = CONVERT_BLOCKS.div_ceil(tiles * count).clamp(1, (targets / 8).max(1));
+        let fits = |parts: &u32| shared(*parts) <= convert_shared(log2_n);
+        let parts = (least..targets.max(2) / 2).find(fits).unwrap_or(least);
+        Launch::of("becalm_convert", [tiles, parts, count], 128, shared(parts))
     }
 
     /// out, base, two own parts, owned, lifted, values, limbs, words, bodies, masks, stored, digits, limbs from one digit to the next, count,

@@ -122,16 +122,17 @@ fn compiler() -> String {
 }
 
 /// The barriers of the kernels of CKKS, numbered anew, and the kernels in which each must be found.
-const RNS_FOUND: [&str; 9] = [
+const RNS_FOUND: [&str; 10] = [
     "",
-    "ntt_columns",
+    "ntt_rows",
     "ntt_rows",
     "intt_rows",
-    "intt_columns",
+    "convert",
     "convert",
     "key_baby key_baby_8",
     "key_baby key_baby_8",
     "key_baby key_baby_8",
+    "intt_rows",
 ];
 
 /// A call of the compiler for sources of the emulator or kernels; what it said if it cannot.

@@ -24,18 +24,15 @@ void transforms(const std::vector<Word>& words) {
   const std::vector<Job> jobs{{0, 0, 1, 1, 1.0, 0}, {0, 1, 0, 0, 1.0, 0}};
   const u64 stride = 2 * N;
   const dim3 grid(N / TILE, unsigned(jobs.size()), 2);
-  const size_t columns = 8 * TILE, rows = 8 * 16 * PADDED;
+  const size_t rows = 8 * 16 * PADDED;
   double *const to = b.data(), *const from = a.data();
   const Job* const list = jobs.data();
   const Word* const all = words.data();
-  launch("ntt_columns", grid, TRANSFORM_THREADS, columns, [&] { becalm_ntt_columns(to, from, list, all, stride, stride); });
   for (u32 kind = 0; kind < 3; kind++) {
     launch("ntt_rows", grid, TRANSFORM_THREADS, rows, [&] { becalm_ntt_rows(to, from, list, all, stride, stride, kind); });
   }
   launch("intt_rows", grid, TRANSFORM_THREADS, rows, [&] { becalm_intt_rows(from, to, list, all, stride, stride); });
-  launch("intt_columns", grid, TRANSFORM_THREADS, columns, [&] { becalm_intt_columns(from, list, all, stride); });
   const std::vector<Job> here{{0, 0, 0, 0, 1.0, 0}, {0, 1, 1, 1, 1.0, 0}};
-  launch("ntt_columns", grid, TRANSFORM_THREADS, columns, [&] { becalm_ntt_columns(to, to, here.data(), all, stride, stride); });
   launch("intt_rows", grid, TRANSFORM_THREADS, rows, [&] { becalm_intt_rows(to, to, here.data(), all, stride, stride); });
 }
 
@@ -44,12 +41,13 @@ void conversions(const std::vector<Word>& words) {
   const std::vector<double> from(3 * N), constants(2 + 3 * 9 + 1 + 2 * 2);
   std::vector<double> to(11 * N);
   const std::vector<Conversion> list{{2, 0, 9, 0, 14, 0, 0}, {1, 2, 2, 9, 1, 2 + 3 * 9, 0}};
+  const std::vector<Job> jobs{{0, 0, 0, 0, 1.0, 0}, {0, 1, 1, 1, 1.0, 0}, {0, 2, 2, 2, 1.0, 0}};
   std::vector<Target> targets;
   for (u32 i = 0; i < 11; i++) targets.push_back({0, i});
-  const dim3 grid(N / (2 * CONVERT_THREADS), 2, 2);
-  const size_t shared = sizeof(double2) * CONVERT_THREADS * 3 + sizeof(double) * 8 * 5;
+  const dim3 grid(LIMB_THREADS / 32, 2, 2);
+  const size_t shared = sizeof(double) * (HELD * 32 * 3 + (2 + 3 + TWIDDLES) * 6);
   launch("convert", grid, CONVERT_THREADS, shared, [&] {
-    becalm_convert(to.data(), from.data(), list.data(), constants.data(), targets.data(), words.data(), 0, 0, 2);
+    becalm_convert(to.data(), from.data(), jobs.data(), list.data(), constants.data(), targets.data(), words.data(), 0, 0, 2);
   });
 }
 

@@ -14,9 +14,7 @@ extern "C" emulator::Body* BECALM_FIND(const char* name, void (**out)()) {
   CASE(becalm_key_baby)
   CASE(becalm_key_baby_8)
   CASE(becalm_sum)
-  CASE(becalm_ntt_columns)
   CASE(becalm_ntt_rows)
   CASE(becalm_intt_rows)
-  CASE(becalm_intt_columns)
   return nullptr;
 }

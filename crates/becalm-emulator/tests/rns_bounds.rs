@@ -38,13 +38,16 @@ fn forward_sums_stay_below_four_primes() {
     for s in scales() {
         let first = forward(1.0, false, [0.5; 4], s);
         let mut most = first;
-        // The other layers of a column, of which there are fewer in smaller ones; a ninth; then two times four of a row.
-        let column = forward(first, true, [0.5; 4], s);
-        let ninth = REDUCED + product(column, 0.5, s);
-        for x in [first, column, ninth, 4.0 / s] {
+        // A column of 32 has two layers before three, whose first reduces. One of 16 has four, and smaller ones have fewer. Then three
+        // times four of a row.
+        let layer = |x: f64, u: f64| u + product(x, 0.5, s);
+        let two = (0..2).fold(1.0, |x, _| layer(x, x));
+        let column = (1..3).fold(layer(two, REDUCED), |x, _| layer(x, x));
+        for x in [first, column, 4.0 / s] {
             // A row takes all that is below 2^52.
             assert!(x <= 4.0 / s, "{x}");
-            let between = forward(x * 0.999_999, true, [0.5; 4], s);
+            let row = forward(x * 0.999_999, true, [0.5; 4], s);
+            let between = forward(row, true, [0.5; 4], s);
             most = most.max(forward(between, true, made(s), s));
         }
         // The end multiplies what is not reduced, or subtracts a residue from what is.
@@ -84,22 +87,20 @@ fn made_grows(layer: usize, i: usize) -> bool {
 #[test]
 fn backward_sums_are_brought_down_in_time() {
     for s in scales() {
-        for first in 0..4 {
-            // Layers 3 … first, then the sums of the last of them are reduced.
-            for (w, grows) in [([0.5; 4], stored_grows as fn(_, _) -> _), (made(s), made_grows)] {
-                let x = (first..4).rev().fold([1.0; 16], |x, l| back(x, l, w[l], s, grows));
-                let half = 8 >> first;
-                let left = (0..16).filter(|i| i & half > 0).map(|i| x[i]);
-                assert!(left.fold(0.0, f64::max) <= 1.0);
-            }
+        // Layers 3 … 0, then the sums of the last of them are reduced.
+        for (w, grows) in [([0.5; 4], stored_grows as fn(_, _) -> _), (made(s), made_grows)] {
+            let x = (0..4).rev().fold([1.0; 16], |x, l| back(x, l, w[l], s, grows));
+            assert!(x[8..].iter().fold(0.0, |most: f64, x| most.max(*x)) <= 1.0);
         }
-        // The end: the factor with the sums, and in the reduced twiddle of the differences.
+        // Three layers of half a column of 16 are the first three of both halves of sixteen residues: the last of them makes half of
+        // each half sums, which are reduced.
         let x = (1..4).rev().fold([1.0; 16], |x, l| back(x, l, 0.5, s, stored_grows));
-        for i in 0..8 {
-            let u = if stored_grows(0, i) { REDUCED } else { x[i] };
-            product(u + x[i + 8], REDUCED, s);
+        for half in x.chunks(8) {
+            assert!(half[4..].iter().fold(0.0, |most: f64, x| most.max(*x)) <= 1.0);
         }
-        // The ninth layer of a column.
+        // The end: pairs of at most 1 with the factor, and with it in the reduced twiddle. The other layers of smaller and larger columns
+        // begin so.
+        product(2.0, REDUCED, s);
         assert!(product(2.0, 0.5, s) <= 1.0);
     }
 }

@@ -1,12 +1,12 @@
-//! Conversions between words by `kernels/rns/convert.cuh`, against integers.
+//! Conversions between words with the columns of the transforms on both sides, by `kernels/rns/convert.cuh`, against integers.
 
 mod residues;
 
 use becalm_cuda::Argument;
 use becalm_cuda::launch::Launch;
-use becalm_cuda::rns::{Conversion, Target};
-use residues::bench::{Bench, Random, check, primes, word};
-use residues::{centred, mul, residue};
+use becalm_cuda::rns::{Conversion, Job, Target, Word, convert_shared};
+use residues::bench::{Bench, Random};
+use residues::{Prime, Table, centred, inverse, mul, residue, split};
 
 /// A conversion between words by their numbers.
 struct Case {
@@ -50,21 +50,21 @@ struct Lists {
     conversions: Vec<Conversion>,
     targets: Vec<Target>,
     constants: Vec<f64>,
-    /// Limbs of a polynomial that are read, each by its word, and how many are written.
-    sources: Vec<usize>,
+    /// The job of each limb of a polynomial that is read.
+    jobs: Vec<Job>,
+    /// Limbs that are written.
     made: usize,
 }
 
 impl Lists {
-    fn new(primes: &[u64], cases: &[Case], extreme: bool) -> Lists {
-        let sources = cases.iter().flat_map(|case| case.from.clone()).collect();
+    fn new(primes: &[u64], cases: &[Case], extreme: bool, random: &mut Random) -> Lists {
         let made = cases.iter().map(|case| case.to.len()).sum();
         let (mut conversions, mut targets, mut constants) = (vec![], vec![], vec![0.25; 3]);
-        let mut from = 0;
+        let mut jobs: Vec<Job> = vec![];
         for case in cases {
             conversions.push(Conversion {
                 sources: case.from.len() as u32,
-                from,
+                from: jobs.len() as u32,
                 targets: case.to.len() as u32,
                 target: targets.len() as u32,
                 terms: case.terms(primes),
@@ -77,17 +77,23 @@ impl Lists {
                 targets.push(Target { word: *word as u32, to });
             }
             constants.extend(case.constants(primes, extreme));
-            from += case.from.len() as u32;
+            for word in &case.from {
+                let p = primes[*word];
+                let factor = [random.below(p - 1) + 1, p / 2, p / 2 + 1][jobs.len() % 3];
+                let (word, to) = (*word as u32, jobs.len() as u32);
+                jobs.push(Job { word, to, factor: centred(factor, p), ..Job::default() });
+            }
         }
-        Lists { conversions, targets, constants, sources, made }
+        Lists { conversions, targets, constants, jobs, made }
     }
 
-    fn words(&self, primes: &[u64]) -> [Vec<u64>; 4] {
+    fn words(&self, words: &[Word]) -> [Vec<u64>; 5] {
         [
+            self.jobs.iter().flat_map(Job::words).collect(),
             self.conversions.iter().flat_map(Conversion::words).collect(),
             self.constants.iter().map(|x| x.to_bits()).collect(),
             self.targets.iter().flat_map(Target::words).collect(),
-            primes.iter().flat_map(|p| word(*p).words()).collect(),
+            words.iter().flat_map(Word::words).collect(),
         ]
     }
 }
@@ -95,79 +101,126 @@ impl Lists {
 /// Polynomials of a launch.
 const POLYNOMIALS: usize = 2;
 
+/// A set of words for one size.
+struct Words {
+    log2_n: u32,
+    primes: Vec<Prime>,
+    p: Vec<u64>,
+    table: Table,
+}
+
+impl Words {
+    fn new(log2_n: u32, bits: &[f64]) -> Words {
+        let mut primes: Vec<Prime> = vec![];
+        for bits in bits {
+            let below = primes.iter().filter(|p| (p.p as f64).log2() <= *bits).map(|p| p.p);
+            // The next one below those of as many bits.
+            let least = below.filter(|p| (*p as f64).log2() > bits - 0.5).min();
+            let bits = least.map_or(*bits, |p| ((p - 1) as f64).log2());
+            primes.push(Prime::below(bits, log2_n));
+        }
+        let p: Vec<u64> = primes.iter().map(|prime| prime.p).collect();
+        let mut all = p.clone();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), p.len(), "primes that differ");
+        let table = Table::new(&primes);
+        Words { log2_n, primes, p, table }
+    }
+
+    /// The remainders of the polynomial y/(factor·2^layers), which a source is behind its rows: the kernel makes y of it.
+    fn source(&self, job: &Job, y: &[f64], random: &mut Random) -> Vec<f64> {
+        let prime = &self.primes[job.word as usize];
+        let p = prime.p;
+        let whole = mul(residue(job.factor, p), 1 << (self.log2_n - 12), p);
+        let by = inverse(whole, p);
+        let mut f: Vec<u64> = y.iter().map(|y| mul(residue(*y, p), by, p)).collect();
+        split(prime, &mut f, y.len() as u64, self.log2_n - 12);
+        // Up to p: some are not the number nearest zero.
+        let large = |x: u64| if random.below(2) == 0 { x as f64 } else { x as f64 - p as f64 };
+        f.into_iter().map(large).collect()
+    }
+}
+
 /// All conversions in one launch, of polynomials that lie apart.
-fn convert(log2_n: u32, primes: &[u64], cases: &[Case], extreme: bool, seed: u64) {
-    let (bench, mut random, n) = (Bench::new(log2_n, seed), Random(seed), 1usize << log2_n);
-    let (lists, gap) = (Lists::new(primes, cases, extreme), 3 * n);
-    let stride = [lists.made * n + gap, lists.sources.len() * n + gap];
-    let mut src = vec![];
+fn convert(words: &Words, cases: &[Case], extreme: bool, seed: u64) {
+    let (log2_n, primes, n) = (words.log2_n, &words.p, 1usize << words.log2_n);
+    let (bench, mut random) = (Bench::new(log2_n, seed), Random(seed));
+    let (lists, gap) = (Lists::new(primes, cases, extreme, &mut random), 3 * n);
+    let stride = [lists.made * n + gap, lists.jobs.len() * n + gap];
+    let (mut src, mut all) = (vec![], vec![]);
     for _ in 0..POLYNOMIALS {
-        for p in lists.sources.iter().map(|i| primes[*i]) {
-            src.extend(match extreme {
+        for job in &lists.jobs {
+            let p = primes[job.word as usize];
+            let y = match extreme {
                 true => vec![(p / 2) as f64; n],
                 false => random.centred(p, n),
-            });
+            };
+            src.extend(words.source(job, &y, &mut random));
+            all.push(y);
         }
         src.extend(vec![0.5; gap]);
     }
     let out = bench.clear(POLYNOMIALS * stride[0]);
     let mut arguments = vec![Argument::Address(out), Argument::Address(bench.doubles(&src))];
-    arguments.extend(lists.words(primes).iter().map(|words| Argument::Address(bench.put(words))));
+    let tables = lists.words(&words.table.words);
+    arguments.extend(tables.iter().map(|words| Argument::Address(bench.put(words))));
     arguments.extend(stride.map(|x| Argument::U64(x as u64)));
     arguments.push(Argument::U32(cases.len() as u32));
     let launch = Launch::convert_words(log2_n, &lists.conversions, POLYNOMIALS as u32);
+    assert!(launch.shared <= convert_shared(log2_n));
     bench.launch(&launch, &arguments);
     let got = bench.values(out, POLYNOMIALS * stride[0]);
     for z in 0..POLYNOMIALS {
-        let (src, got) = (&src[z * stride[1]..], &got[z * stride[0]..]);
+        let (rows, got) = (&all[z * lists.jobs.len()..], &got[z * stride[0]..]);
         for (case, conversion) in cases.iter().zip(&lists.conversions) {
-            let rows = &src[conversion.from as usize * n..];
+            let rows = &rows[conversion.from as usize..][..case.from.len()];
             let targets = &lists.targets[conversion.target as usize..][..case.to.len()];
             let constants = &lists.constants[conversion.constant as usize..];
-            compare(case, primes, rows, constants, targets, got, n);
+            compare(words, rows, constants, targets, got);
         }
-        assert!(got[lists.made * n..][..gap].iter().all(|x| *x == 0.5), "what lies between");
+        assert!(got[lists.made * n..][..gap].iter().all(|x| *x == 0.5), "memory between");
     }
 }
 
-/// Σ y_i·c_i + v·c of each target with v as doubles give it.
-fn compare(
-    case: &Case,
-    primes: &[u64],
-    rows: &[f64],
-    constants: &[f64],
-    targets: &[Target],
-    got: &[f64],
-    n: usize,
-) {
-    let sources = case.from.len();
+/// The first layers of Σ y_i·c_i + v·c modulo each target, with v as doubles give it.
+fn compare(words: &Words, rows: &[Vec<f64>], constants: &[f64], targets: &[Target], got: &[f64]) {
+    let (sources, n) = (rows.len(), 1usize << words.log2_n);
     let (inverses, factors) = constants.split_at(sources);
-    for j in 0..n {
-        let mut y: Vec<f64> = (0..sources).map(|i| rows[i * n + j]).collect();
-        let v = y.iter().zip(inverses).fold(0.0, |v, (y, inverse)| v + y * inverse);
-        y.push(f64::round_ties_even(v));
-        for (target, factors) in targets.iter().zip(factors.chunks(sources + 1)) {
-            let p = primes[target.word as usize];
-            let terms = y.iter().zip(factors);
-            let sum = terms.map(|(y, c)| mul(residue(*y, p), residue(*c, p), p)).sum();
-            check(got[target.to as usize * n + j], p, sum, || {
-                format!("{sources}, {target:?}, {j}")
-            });
+    let v = |j: usize| {
+        let terms = rows.iter().zip(inverses);
+        terms.fold(0.0, |v, (row, inverse)| v + row[j] * inverse).round_ties_even()
+    };
+    let v: Vec<f64> = (0..n).map(v).collect();
+    for (target, factors) in targets.iter().zip(factors.chunks(sources + 1)) {
+        let prime = &words.primes[target.word as usize];
+        let p = prime.p;
+        let sum = |j: usize| {
+            let y = rows.iter().map(|row| row[j]).chain([v[j]]);
+            let terms = y.zip(factors).map(|(y, c)| mul(residue(y, p), residue(*c, p), p));
+            terms.fold(0, |sum, term| (sum + term) % p)
+        };
+        let mut wanted: Vec<u64> = (0..n).map(sum).collect();
+        split(prime, &mut wanted, n as u64, words.log2_n - 12);
+        for (j, wanted) in wanted.iter().enumerate() {
+            let x = got[target.to as usize * n + j];
+            assert!(x.abs() < 4.0 * p as f64, "{x} modulo {p}");
+            assert_eq!(residue(x, p), *wanted, "{sources} sources, {target:?}, number {j}");
         }
     }
 }
 
 #[test]
 fn conversions_are_those_of_the_formula() {
-    let mixed = [49.9, 43.0, 32.0, 20.0];
+    let mixed = [49.9, 43.0, 32.0, 24.0];
     let bits: Vec<f64> = (0..30).map(|i| if i < 12 { mixed[i % 4] } else { 49.9 }).collect();
-    let primes = primes(12, &bits);
+    let words = Words::new(12, &bits);
     let range = |from: usize, to: usize| (from..to).collect::<Vec<_>>();
     let large = |count| (0..30).filter(|i| bits[*i] > 49.0).take(count).collect::<Vec<_>>();
     let small = |count| (0..12).filter(|i| bits[*i] < 40.0).take(count).collect::<Vec<_>>();
     for (seed, extreme) in [(0, false), (1, false), (2, true)] {
         let case = |from: Vec<usize>, to| Case { from, to };
-        convert(12, &primes, &[case(range(0, 1), range(1, 8))], extreme, seed);
+        convert(&words, &[case(range(0, 1), range(1, 8))], extreme, seed);
         // One launch: sources and targets of many numbers, parts of targets, sums settled after 8 and 14 products.
         let cases = [
             case(large(9), range(0, 4)),
@@ -176,9 +229,9 @@ fn conversions_are_those_of_the_formula() {
             case(range(0, 16), range(16, 19)),
             case(small(2), large(1)),
         ];
-        let terms: Vec<u32> = cases.iter().map(|case| case.terms(&primes)).collect();
+        let terms: Vec<u32> = cases.iter().map(|case| case.terms(&words.p)).collect();
         assert_eq!(terms, [8, 8, 8, 14, 14]);
-        convert(12, &primes, &cases, extreme, seed);
+        convert(&words, &cases, extreme, seed);
     }
 }
 
@@ -186,17 +239,39 @@ fn conversions_are_those_of_the_formula() {
 #[test]
 fn long_sums_are_settled() {
     let mut bits = vec![32.0; 32];
-    bits.extend([49.9, 20.0]);
-    let primes = primes(12, &bits);
+    bits.extend([49.9, 24.0]);
+    let words = Words::new(12, &bits);
     for (count, extreme) in [(14, true), (15, true), (28, false), (29, true), (32, false)] {
         let case = Case { from: (0..count).collect(), to: vec![32, 33] };
-        assert_eq!(case.terms(&primes), 14);
-        convert(12, &primes, &[case], extreme, 3);
+        assert_eq!(case.terms(&words.p), 14);
+        convert(&words, &[case], extreme, 3);
     }
 }
 
+/// Columns of 1 to 32 residues, of which a thread has several or up to four share one.
 #[test]
-fn larger_polynomials_are_converted() {
-    let primes = primes(16, &[49.9, 43.0, 49.9, 20.0, 32.0]);
-    convert(16, &primes, &[Case { from: vec![0, 1, 2], to: vec![3, 4, 1] }], false, 5);
+fn polynomials_of_every_size_are_converted() {
+    for log2_n in 12..=17 {
+        let words = Words::new(log2_n, &[49.9, 43.0, 49.8, 24.0, 32.0]);
+        for extreme in [false, true] {
+            let cases = [
+                Case { from: vec![0, 1, 2], to: vec![3, 4, 1] },
+                Case { from: vec![4], to: vec![0, 2] },
+            ];
+            convert(&words, &cases, extreme, 5);
+        }
+    }
+}
+
+/// Constants of many targets fit only in parts.
+#[test]
+fn many_targets_are_made_in_parts() {
+    let of = |sources, targets| Conversion { sources, targets, ..Conversion::default() };
+    let parts = |sources, targets| {
+        let launch = Launch::convert_words(16, &[of(sources, targets)], 4);
+        assert!(launch.shared <= convert_shared(16));
+        launch.grid[1]
+    };
+    assert_eq!([parts(9, 26), parts(33, 25)], [1, 1]);
+    assert!(parts(34, 60) > 1);
 }

@@ -7,7 +7,7 @@ use becalm_cuda::Kernels;
 use becalm_cuda::launch::Launch;
 use becalm_cuda::rns::{Epilogue, Job};
 use becalm_emulator as emulator;
-use residues::{Doubles, Prime, Table, centred, inverse, mul, random, residue};
+use residues::{Doubles, Prime, Table, centred, mul, random, residue, split};
 use std::ffi::c_void;
 
 /// Polynomials of a batch.
@@ -84,15 +84,6 @@ impl Bench {
         Doubles::new(&vec![f64::NAN; BATCH * self.stride()])
     }
 
-    fn columns(&self, dst: &mut Doubles, src: Option<&Doubles>, jobs: &[Job]) {
-        let launch = Launch::ntt_columns(self.log2_n, jobs.len() as u32, BATCH as u32);
-        let dst = dst.as_mut_ptr();
-        let src = src.map_or(dst.cast_const(), Doubles::as_ptr);
-        let (jobs, words, stride) =
-            (jobs.as_ptr(), self.table.words.as_ptr(), self.stride() as u64);
-        self.run(launch, arguments![dst, src, jobs, words, stride, stride]);
-    }
-
     fn rows(&self, dst: &mut Doubles, y: &Doubles, jobs: &[Job], kind: Epilogue) {
         let launch = Launch::ntt_rows(self.log2_n, jobs.len() as u32, BATCH as u32);
         let (dst, y, kind) = (dst.as_mut_ptr(), y.as_ptr(), kind as u32);
@@ -110,14 +101,6 @@ impl Bench {
         self.run(launch, arguments![dst, src, jobs, words, stride, stride]);
     }
 
-    fn columns_back(&self, dst: &mut Doubles, jobs: &[Job]) {
-        let launch = Launch::intt_columns(self.log2_n, jobs.len() as u32, BATCH as u32);
-        let dst = dst.as_mut_ptr();
-        let (jobs, words, stride) =
-            (jobs.as_ptr(), self.table.words.as_ptr(), self.stride() as u64);
-        self.run(launch, arguments![dst, jobs, words, stride]);
-    }
-
     /// The remainders of `residues` after so many layers of the tree, in its order.
     fn remainders(&self, prime: &Prime, residues: &[u64], layers: u32) -> Vec<u64> {
         let mut out = residues.to_vec();
@@ -126,11 +109,16 @@ impl Bench {
         out
     }
 
-    /// The values of the last eight layers of rows that are remainders: each row has its own power of ψ.
+    /// Layers of a column.
+    fn layers(&self) -> u32 {
+        self.log2_n - 12
+    }
+
+    /// The values of the last twelve layers of rows that are remainders: each row has its own power of ψ.
     fn leaves(&self, prime: &Prime, rows: &[u64]) -> Vec<u64> {
         let mut out = rows.to_vec();
-        for (i, row) in out.chunks_mut(256).enumerate() {
-            split(prime, row, self.power_of(i, self.log2_n - 8), 8);
+        for (i, row) in out.chunks_mut(4096).enumerate() {
+            split(prime, row, self.power_of(i, self.layers()), 12);
         }
         out
     }
@@ -147,22 +135,6 @@ impl Bench {
         let leaf = |i: usize| (i & !63) | (i & 7) << 3 | (i >> 3 & 7);
         (0..self.n()).map(|i| leaves[leaf(i)]).collect()
     }
-}
-
-/// f modulo X^n − ψ^e to f modulo X^(n/2) − ψ^(e/2) and X^(n/2) + ψ^(e/2), again and again.
-fn split(prime: &Prime, f: &mut [u64], e: u64, layers: u32) {
-    if layers == 0 {
-        return;
-    }
-    let (p, c, half) = (prime.p, prime.power(e / 2), f.len() / 2);
-    let (low, high) = f.split_at_mut(half);
-    for (u, v) in low.iter_mut().zip(high.iter_mut()) {
-        let product = mul(*v, c, p);
-        (*u, *v) = ((*u + product) % p, (*u + p - product) % p);
-    }
-    let n = prime.order / 2;
-    split(prime, low, e / 2, layers - 1);
-    split(prime, high, e / 2 + n, layers - 1);
 }
 
 /// Residues of some kind, up to `most` times p.
@@ -196,28 +168,6 @@ fn check(found: &[f64], wanted: &[u64], prime: &Prime, most: f64, what: &str) {
 /// What a kernel is tried with.
 fn sizes() -> Vec<(u32, usize)> {
     vec![(12, PATTERNS), (13, PATTERNS), (14, 1), (15, 1), (16, PATTERNS), (17, 2)]
-}
-
-#[test]
-fn columns_are_the_first_layers() {
-    for (log2_n, patterns) in sizes() {
-        let mut bench = Bench::new(log2_n);
-        let jobs = bench.jobs(true);
-        for kind in 0..patterns {
-            bench.seed = kind as u64;
-            let limb = |poly, prime: &Prime| pattern(kind, 1.0, prime, 1 << log2_n, poly as u64);
-            let src = bench.batch(&jobs, limb);
-            let mut dst = bench.empty();
-            bench.columns(&mut dst, Some(&src), &jobs);
-            for (poly, job) in (0..BATCH).flat_map(|poly| jobs.iter().map(move |job| (poly, job))) {
-                let prime = &bench.primes[job.word as usize];
-                let from = whole(&bench.limb(&src, poly, job.from), prime.p);
-                let wanted = bench.remainders(prime, &from, log2_n - 8);
-                let found = bench.limb(&dst, poly, job.to);
-                check(&found, &wanted, prime, 4.0 * prime.p as f64, "columns");
-            }
-        }
-    }
 }
 
 #[test]
@@ -283,61 +233,33 @@ fn rows_back_undo_the_last_layers() {
                 assert!(found.iter().all(|x| x.abs() <= prime.p as f64), "N = 2^{log2_n}");
                 let leaves = bench.leaves(prime, &whole(&found, prime.p));
                 let given = whole(&bench.limb(&src, poly, job.from), prime.p);
-                let given: Vec<u64> = given.iter().map(|x| mul(*x, 256, prime.p)).collect();
+                let given: Vec<u64> = given.iter().map(|x| mul(*x, 4096, prime.p)).collect();
                 assert!(bench.files(&leaves) == given, "N = 2^{log2_n}, pattern {kind}");
             }
         }
     }
 }
 
-#[test]
-fn columns_back_undo_the_first_layers() {
-    for (log2_n, patterns) in sizes() {
-        let mut bench = Bench::new(log2_n);
-        for kind in 0..patterns {
-            bench.seed = kind as u64;
-            let mut jobs = bench.jobs(false);
-            for job in &mut jobs {
-                job.factor = (bench.primes[job.word as usize].p / 2) as f64;
-            }
-            let limb = |poly, prime: &Prime| pattern(kind, 1.0, prime, 1 << log2_n, poly as u64);
-            let src = bench.batch(&jobs, limb);
-            let mut dst = src.clone();
-            bench.columns_back(&mut dst, &jobs);
-            for (poly, job) in (0..BATCH).flat_map(|poly| jobs.iter().map(move |job| (poly, job))) {
-                let prime = &bench.primes[job.word as usize];
-                let scale = mul(residue(job.factor, prime.p), 1 << (log2_n - 8), prime.p);
-                let found = bench.limb(&dst, poly, job.to);
-                let most = prime.p as f64 / 2.0 + 1.0;
-                assert!(found.iter().all(|x| x.abs() <= most), "N = 2^{log2_n}");
-                let rows = bench.remainders(prime, &whole(&found, prime.p), log2_n - 8);
-                let given = whole(&bench.limb(&src, poly, job.from), prime.p);
-                let given: Vec<u64> = given.iter().map(|x| mul(*x, scale, prime.p)).collect();
-                assert!(rows == given, "N = 2^{log2_n}, pattern {kind}");
-            }
-        }
-    }
-}
-
-/// Forward and back in place is the factor; values are those of the polynomial at odd powers of ψ, in the order of files.
+/// Values are those of the polynomial at odd powers of ψ, in the order of files; back are as many times the rows.
 #[test]
 fn transforms_are_evaluations_and_come_back() {
     for log2_n in [12, 13, 14, 15, 16, 17] {
         let bench = Bench::new(log2_n);
         let n = bench.n();
-        let mut jobs = bench.jobs(false);
-        for (i, job) in jobs.iter_mut().enumerate() {
-            let p = bench.primes[job.word as usize].p;
-            job.factor = centred(mul(inverse(n as u64, p), 3 + i as u64, p), p);
-        }
+        let jobs = bench.jobs(false);
         let limb = |poly, prime: &Prime| pattern(4 * poly, 1.0, prime, n, 5);
-        let src = bench.batch(&jobs, limb);
+        let polynomials = bench.batch(&jobs, limb);
+        let rows = |poly, prime: &Prime| -> Vec<f64> {
+            let f = whole(&limb(poly, prime), prime.p);
+            let rows = bench.remainders(prime, &f, bench.layers());
+            rows.iter().map(|x| centred(*x, prime.p)).collect()
+        };
+        let src = bench.batch(&jobs, rows);
         let mut data = src.clone();
-        bench.columns(&mut data, None, &jobs);
         bench.rows(&mut data, &src, &jobs, Epilogue::None);
         for (poly, job) in (0..BATCH).flat_map(|poly| jobs.iter().map(move |job| (poly, job))) {
             let prime = &bench.primes[job.word as usize];
-            let f = whole(&bench.limb(&src, poly, job.from), prime.p);
+            let f = whole(&bench.limb(&polynomials, poly, job.from), prime.p);
             for i in [0, 1, 8, 9, 63, 64, n / 2 + 5, n - 1] {
                 let leaf = (i & !63) | (i & 7) << 3 | (i >> 3 & 7);
                 let e = 2 * ((leaf as u64).reverse_bits() >> (64 - log2_n)) + 1;
@@ -348,14 +270,11 @@ fn transforms_are_evaluations_and_come_back() {
             }
         }
         bench.rows_back(&mut data, None, &jobs);
-        bench.columns_back(&mut data, &jobs);
         for (poly, job) in (0..BATCH).flat_map(|poly| jobs.iter().map(move |job| (poly, job))) {
             let prime = &bench.primes[job.word as usize];
-            let f = whole(&bench.limb(&src, poly, job.from), prime.p);
-            let wanted: Vec<u64> =
-                f.iter().map(|c| mul(*c, 3 + u64::from(job.word), prime.p)).collect();
-            let most = prime.p as f64 / 2.0 + 1.0;
-            check(&bench.limb(&data, poly, job.to), &wanted, prime, most, "there and back");
+            let rows = whole(&bench.limb(&src, poly, job.from), prime.p);
+            let wanted: Vec<u64> = rows.iter().map(|c| mul(*c, 4096, prime.p)).collect();
+            check(&bench.limb(&data, poly, job.to), &wanted, prime, prime.p as f64, "back");
         }
     }
 }

@@ -10,12 +10,13 @@
 #include "rns/sum.cuh"
 #include "rns/transform.cuh"
 
-/// Conversions of polynomials between words; grid.y: parts of the targets, grid.z: conversions of each polynomial.
-KERNEL void __launch_bounds__(CONVERT_THREADS, 6)
-    becalm_convert(double* dst, const double* src, const Conversion* conversions, const double* constants, const Target* targets,
-                   const Word* words, u64 dst_stride, u64 src_stride, u32 count) {
+/// Conversions of polynomials between words, between the rows of transforms back and forward; grid.y: parts of the targets, grid.z:
+/// conversions of each polynomial.
+KERNEL void __launch_bounds__(CONVERT_THREADS, 4)
+    becalm_convert(double* dst, const double* src, const Job* jobs, const Conversion* conversions, const double* constants,
+                   const Target* targets, const Word* words, u64 dst_stride, u64 src_stride, u32 count) {
   const u32 polynomial = blockIdx.z / count;
-  convert(dst + polynomial * dst_stride, src + polynomial * src_stride, conversions[blockIdx.z % count], constants, targets, words);
+  convert(dst + polynomial * dst_stride, src + polynomial * src_stride, jobs, conversions[blockIdx.z % count], constants, targets, words);
 }
 
 /// A key times the digits of some polynomials, or of their images; grid.y: limbs, two values of a polynomial a thread.
@@ -95,12 +96,7 @@ KERNEL void __launch_bounds__(256, 4)
   }
 }
 
-// Three blocks of a transform fit on a multiprocessor by their registers.
-KERNEL void __launch_bounds__(TRANSFORM_THREADS, 3)
-    becalm_ntt_columns(double* dst, const double* src, const Job* jobs, const Word* words, u64 dst_stride, u64 src_stride) {
-  ntt_columns(dst, src, jobs, words, dst_stride, src_stride);
-}
-
+// Three blocks of rows fit on a multiprocessor by their registers.
 KERNEL void __launch_bounds__(TRANSFORM_THREADS, 3)
     becalm_ntt_rows(double* dst, const double* y, const Job* jobs, const Word* words, u64 dst_stride, u64 y_stride, u32 kind) {
   ntt_rows(dst, y, jobs, words, dst_stride, y_stride, kind);
@@ -109,9 +105,4 @@ KERNEL void __launch_bounds__(TRANSFORM_THREADS, 3)
 KERNEL void __launch_bounds__(TRANSFORM_THREADS, 3)
     becalm_intt_rows(double* dst, const double* src, const Job* jobs, const Word* words, u64 dst_stride, u64 src_stride) {
   intt_rows(dst, src, jobs, words, dst_stride, src_stride);
-}
-
-KERNEL void __launch_bounds__(TRANSFORM_THREADS, 3)
-    becalm_intt_columns(double* dst, const Job* jobs, const Word* words, u64 dst_stride) {
-  intt_columns(dst, jobs, words, dst_stride);
 }

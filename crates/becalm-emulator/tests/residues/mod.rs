@@ -164,3 +164,19 @@ impl Table {
         Table { words, _twiddles: all }
     }
 }
+
+/// f modulo X^n − ψ^e to f modulo X^(n/2) − ψ^(e/2) and X^(n/2) + ψ^(e/2), again and again.
+pub fn split(prime: &Prime, f: &mut [u64], e: u64, layers: u32) {
+    if layers == 0 {
+        return;
+    }
+    let (p, c, half) = (prime.p, prime.power(e / 2), f.len() / 2);
+    let (low, high) = f.split_at_mut(half);
+    for (u, v) in low.iter_mut().zip(high.iter_mut()) {
+        let product = mul(*v, c, p);
+        (*u, *v) = ((*u + product) % p, (*u + p - product) % p);
+    }
+    let n = prime.order / 2;
+    split(prime, low, e / 2, layers - 1);
+    split(prime, high, e / 2 + n, layers - 1);
+}

@@ -1,7 +1,7 @@
 //! Hybrid key switching on a device: as `backend/cpu/rlwe/key_switch.rs`, in launches over all limbs.
 
 use super::keys::DeviceKey;
-use super::tape::{Conversions, Kind, Limbs, Tape, Then};
+use super::tape::{Conversions, Kind, Lifted, Limbs, Tape, Then};
 use crate::math::rns::centred;
 use becalm_cuda::Argument;
 use becalm_cuda::launch::Launch;
@@ -63,27 +63,25 @@ impl Tape<'_> {
         let (count, all, own) = (context.words(level), words.len(), context.digits(level));
         let coefficients = self.take(Kind::Work, polynomials, count);
         let lifted = self.take(Kind::Work, polynomials, own.len() * all);
-        let (mut jobs, mut back) = (vec![], vec![]);
         let mut conversions = Conversions::default();
         for (j, digit) in own.iter().enumerate() {
             let from = words[digit.clone()].to_vec();
             let converter = context.converter(from.clone(), words.clone());
-            for (i, cofactor) in digit.clone().zip(converter.cofactors()) {
+            let source = |(i, cofactor): (usize, &f64)| {
                 let factor = self.unscaled(words[i], *cofactor);
-                jobs.push(Job { factor, ..Self::job(words[i], i) });
-            }
-            let others = (0..all).filter(|i| !digit.contains(i));
+                Job { factor, ..Self::job(words[i], i) }
+            };
+            let sources = digit.clone().zip(converter.cofactors()).map(source);
             let target = |i: usize| {
                 let (factors, quotient) = converter.target(i);
-                (words[i], j * all + i, factors.to_vec(), quotient)
+                let job = Self::job(words[i], j * all + i);
+                Lifted { job, factors: factors.to_vec(), quotient }
             };
-            back.extend(others.clone().map(|i| Self::job(words[i], j * all + i)));
+            let targets = (0..all).filter(|i| !digit.contains(i)).map(target);
             let inverses = converter.inverses(context.ring());
-            conversions.push(digit.start, &inverses, converter.terms(), others.map(target));
+            conversions.push(sources, &inverses, converter.terms(), targets);
         }
-        self.inverse(values, &coefficients, jobs, polynomials);
-        self.convert(&coefficients, &lifted, conversions, polynomials);
-        self.forward(&lifted, back, polynomials, Then::Nothing);
+        self.convert([values, &coefficients, &lifted], conversions, polynomials, Then::Nothing);
         let (values, count, step) = (values.clone(), own.len(), all as u32);
         Digits { level, special, polynomials, values, lifted, count, step, own }
     }
@@ -181,26 +179,22 @@ impl Tape<'_> {
             let factor = self.unscaled(word, crate::math::rns::mul(whole, cofactor, p) as f64);
             Job { from: (keep + i) as u32, factor, ..Self::job(word, i) }
         };
-        let jobs = converter.cofactors().iter().enumerate().map(before).collect();
-        self.inverse(x, &source, jobs, count);
-        let mut conversions = Conversions::default();
-        let target = |(i, word): (usize, &usize)| {
-            let (factors, quotient) = converter.target(i);
-            (*word, i, factors.to_vec(), quotient)
-        };
-        let inverses = converter.inverses(context.ring());
-        conversions.push(0, &inverses, converter.terms(), into.iter().enumerate().map(target));
-        let out = self.take(kind, count, into.len());
-        self.convert(&source, &out, conversions, count);
         // −1/P, for the lifted number less the limb.
-        let after = |(i, word): (usize, &usize)| {
+        let target = |(i, word): (usize, &usize)| {
             let p = context.ring().word(*word).p;
             let factor = -centred(context.inverse_product(&from, *word), p);
-            Job { factor, ..Self::job(*word, i) }
+            let (factors, quotient) = converter.target(i);
+            let job = Job { factor, ..Self::job(*word, i) };
+            Lifted { job, factors: factors.to_vec(), quotient }
         };
-        let jobs = into.iter().enumerate().map(after).collect();
+        let sources = converter.cofactors().iter().enumerate().map(before);
+        let inverses = converter.inverses(context.ring());
+        let targets = into.iter().enumerate().map(target);
+        let mut conversions = Conversions::default();
+        conversions.push(sources, &inverses, converter.terms(), targets);
+        let out = self.take(kind, count, into.len());
         let then = if keep == 0 { Then::Scale } else { Then::Subtract(x) };
-        self.forward(&out, jobs, count, then);
+        self.convert([x, &source, &out], conversions, count, then);
         out
     }
 
@@ -216,20 +210,19 @@ impl Tape<'_> {
         let context = self.context;
         let (words, base) = (context.words_of(level, special), context.ring().word(0));
         let coefficients = self.take(Kind::Work, count, 1);
-        let job = Job { factor: self.unscaled(0, 1.0), ..Self::job(0, 0) };
-        self.inverse(x, &coefficients, vec![job], count);
+        let source = Job { factor: self.unscaled(0, 1.0), ..Self::job(0, 0) };
         let out = self.take(Kind::Work, count, words.len());
         let target = |(i, word): (usize, &usize)| {
             let p = context.ring().word(*word).p;
             let c = crate::ckks::encode::residue(factor, p);
             let whole = crate::math::rns::mul(c.rem_euclid(p as f64) as u64, base.p % p, p);
-            (*word, i, vec![c], -centred(whole, p))
+            let job = Self::job(*word, i);
+            Lifted { job, factors: vec![c], quotient: -centred(whole, p) }
         };
+        let targets = words.iter().enumerate().map(target);
         let mut conversions = Conversions::default();
-        conversions.push(0, &[base.inverse], 1, words.iter().enumerate().map(target));
-        self.convert(&coefficients, &out, conversions, count);
-        let jobs = words.iter().enumerate().map(|(i, word)| Self::job(*word, i)).collect();
-        self.forward(&out, jobs, count, Then::Nothing);
+        conversions.push([source], &[base.inverse], 1, targets);
+        self.convert([x, &coefficients, &out], conversions, count, Then::Nothing);
         out
     }
 }

@@ -26,6 +26,7 @@ use crate::params::CkksParams;
 use crate::program::Constants;
 use crate::program::rlwe::CkksProgram;
 use crate::{Error, Progress, Result};
+use becalm_cuda::rns::convert_shared;
 use becalm_cuda::{Device, Kernels};
 use session::{CudaRlweSession, Kept};
 use std::ops::RangeInclusive;
@@ -34,11 +35,6 @@ pub(super) use tables::Tables;
 
 /// log2 N of the rings that the kernels run.
 const LOG2_DEGREES: RangeInclusive<u32> = 12..=17;
-
-/// Bytes of shared memory that the largest conversion of a ring takes: the chain of 2^17 coefficients has tiers of many words.
-fn conversions(log2_n: u32) -> u32 {
-    if log2_n > 16 { 128 << 10 } else { 80 << 10 }
-}
 
 impl Cuda {
     /// The tables of a chain on a device, made once.
@@ -71,8 +67,9 @@ impl Runs<Ckks> for Cuda {
             let remedy = "choose such a set (`becalm params`), or compute on the CPU";
             return Err(Error::wrong_params("cuda", wanted, got, remedy).or_cpu());
         }
-        if let Some(small) = self.devices.iter().find(|d| d.info().shared < conversions(log2_n)) {
-            let (wanted, info) = (conversions(log2_n) >> 10, small.info());
+        if let Some(small) = self.devices.iter().find(|d| d.info().shared < convert_shared(log2_n))
+        {
+            let (wanted, info) = (convert_shared(log2_n) >> 10, small.info());
             let got = format!("{} with {}", info.name, info.shared >> 10);
             let wanted =
                 format!("a GPU of {wanted} KiB of shared memory a block for {}", params.name);
@@ -125,5 +122,27 @@ impl Runs<Ckks> for Cuda {
             sessions.push((Box::new(session), info));
         }
         Ok(joined(sessions))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use becalm_cuda::launch::Launch;
+    use becalm_cuda::rns::Conversion;
+
+    /// A rescale to the tier below converts all words of a level and the special ones, to as many as any level has.
+    #[test]
+    fn conversions_of_every_set_fit_the_shared_memory_that_a_gpu_is_asked_for() {
+        for params in CkksParams::all() {
+            let chain = Chain::new(params).unwrap();
+            let words = |level: usize| (chain.words(level) + chain.special()) as u32;
+            let most = (0..=params.top_level()).map(words).max().unwrap();
+            let whole = Conversion { sources: most, targets: most, ..Conversion::default() };
+            let log2_n = params.log2_degree;
+            let launch = Launch::convert_words(log2_n, &[whole], 2);
+            let (name, limit) = (params.name, convert_shared(log2_n));
+            assert!(launch.shared <= limit, "{name}: {} of {limit} bytes", launch.shared);
+        }
     }
 }

@@ -201,59 +201,49 @@ impl<'a> Tape<'a> {
         self.steps.push(Step { launch, arguments: arguments.into() });
     }
 
-    fn jobs(&mut self, jobs: &[Job]) -> Argument {
-        Argument::Address(self.shared(jobs.iter().flat_map(Job::words).collect()))
-    }
-
-    /// Values of `from` to coefficients in `to`, for each of `count` polynomials; each limb times the factor of its job and 1/N.
-    pub fn inverse(&mut self, from: &Limbs, to: &Limbs, jobs: Vec<Job>, count: usize) {
-        let (log2_n, limbs, count) = (self.log2_n(), jobs.len() as u32, count as u32);
-        let (jobs, words) = (self.jobs(&jobs), self.tables.words());
-        let [to, to_stride] = [Argument::Address(to.at), Argument::U64(to.stride)];
-        let [from, from_stride] = [Argument::Address(from.at), Argument::U64(from.stride)];
-        let rows = Launch::intt_rows(log2_n, limbs, count);
-        self.launch(rows, [to, from, jobs, words, to_stride, from_stride]);
-        let columns = Launch::intt_columns(log2_n, limbs, count);
-        self.launch(columns, [to, jobs, words, to_stride]);
-    }
-
-    /// Coefficients in limbs of `at` to values there, for each of `count` polynomials.
-    pub fn forward(&mut self, at: &Limbs, jobs: Vec<Job>, count: usize, then: Then) {
-        let (log2_n, limbs, count) = (self.log2_n(), jobs.len() as u32, count as u32);
-        if limbs == 0 {
+    /// Values of limbs of `from` to those of other words in `to`, for each of `count` polynomials: transforms back along the rows into
+    /// `between`, conversions with the columns of the transforms on both sides, and transforms forward along the rows.
+    pub fn convert(
+        &mut self,
+        [from, between, to]: [&Limbs; 3],
+        all: Conversions,
+        count: usize,
+        then: Then,
+    ) {
+        let Conversions { before, conversions, constants, targets, after } = all;
+        if after.is_empty() {
             return;
         }
-        let (jobs, words) = (self.jobs(&jobs), self.tables.words());
-        let [to, stride] = [Argument::Address(at.at), Argument::U64(at.stride)];
-        let columns = Launch::ntt_columns(log2_n, limbs, count);
-        self.launch(columns, [to, to, jobs, words, stride, stride]);
+        let of = |x: &Limbs| [Argument::Address(x.at), Argument::U64(x.stride)];
+        let ([from, from_stride], [middle, stride], [out, out_stride]) =
+            (of(from), of(between), of(to));
+        let (log2_n, polynomials, words) = (self.log2_n(), count as u32, self.tables.words());
+        let [sources, limbs, number] =
+            [before.len(), after.len(), conversions.len()].map(|x| x as u32);
+        let before = self.list(before.iter().flat_map(Job::words));
+        let rows = Launch::intt_rows(log2_n, sources, polynomials);
+        self.launch(rows, [middle, from, before, words, stride, from_stride]);
+        let constants = Argument::Address(self.numbers(constants));
+        let targets = self.list(targets.iter().flat_map(Target::words));
+        let list = self.list(conversions.iter().flat_map(Conversion::words));
+        let launch = Launch::convert_words(log2_n, &conversions, polynomials);
+        let lists = [before, list, constants, targets, words];
+        let strides = [out_stride, stride, Argument::U32(number)];
+        self.launch(launch, [&[out, middle], &lists[..], &strides].concat());
         let (y, y_stride, kind) = match then {
             Then::Nothing => (0, 0, Epilogue::None),
             Then::Subtract(y) => (y.at, y.stride, Epilogue::Difference),
             Then::Scale => (0, 0, Epilogue::Product),
         };
-        let rows = Launch::ntt_rows(log2_n, limbs, count);
+        // The last limb first: the second-level cache still has those that the conversions made last.
+        let after = self.list(after.iter().rev().flat_map(Job::words));
+        let rows = Launch::ntt_rows(log2_n, limbs, polynomials);
         let [y, y_stride] = [Argument::Address(y), Argument::U64(y_stride)];
-        self.launch(rows, [to, y, jobs, words, stride, y_stride, Argument::U32(kind as u32)]);
+        self.launch(rows, [out, y, after, words, out_stride, y_stride, Argument::U32(kind as u32)]);
     }
 
-    /// Conversions of coefficients, each with the constants that its record names, for each of `count` polynomials.
-    pub fn convert(&mut self, from: &Limbs, to: &Limbs, all: Conversions, count: usize) {
-        let most = all.conversions.iter().map(|c| c.targets).max().unwrap_or(0);
-        if most == 0 {
-            return;
-        }
-        let conversions = all.conversions.len() as u32;
-        let constants = self.numbers(all.constants);
-        let targets = self.shared(all.targets.iter().flat_map(Target::words).collect());
-        let list = self.shared(all.conversions.iter().flat_map(Conversion::words).collect());
-        let launch = Launch::convert_words(self.log2_n(), &all.conversions, count as u32);
-        let [list, constants, targets] = [list, constants, targets].map(Argument::Address);
-        let strides = [to.stride, from.stride].map(Argument::U64);
-        let [to, from] = [to.at, from.at].map(Argument::Address);
-        let words = self.tables.words();
-        let arguments = [to, from, list, constants, targets, words, strides[0], strides[1]];
-        self.launch(launch, [&arguments[..], &[Argument::U32(conversions)]].concat());
+    fn list(&mut self, words: impl Iterator<Item = u64>) -> Argument {
+        Argument::Address(self.shared(words.collect()))
     }
 
     pub fn log2_n(&self) -> u32 {
@@ -261,34 +251,48 @@ impl<'a> Tape<'a> {
     }
 }
 
+/// A conversion's target: the transform of its limb forward, a factor for each source, and that of the quotient.
+pub(super) struct Lifted {
+    pub job: Job,
+    pub factors: Vec<f64>,
+    pub quotient: f64,
+}
+
 /// Conversions of one launch.
 #[derive(Default)]
 pub(super) struct Conversions {
+    /// The transforms back of all sources, by their limbs between.
+    before: Vec<Job>,
     conversions: Vec<Conversion>,
     constants: Vec<f64>,
     targets: Vec<Target>,
+    after: Vec<Job>,
 }
 
 impl Conversions {
-    /// Adds one from limbs `from` on: 1/d of each source, the most products between two reductions, and for each target its word, its limb,
-    /// a factor for each source and that of the quotient.
+    /// Adds one: the transform of each source and 1/d of its word, the most products between two reductions, and the targets. Sources lie
+    /// between one after another.
     pub fn push(
         &mut self,
-        from: usize,
+        sources: impl IntoIterator<Item = Job>,
         inverses: &[f64],
         terms: usize,
-        targets: impl IntoIterator<Item = (usize, usize, Vec<f64>, f64)>,
+        targets: impl IntoIterator<Item = Lifted>,
     ) {
+        let from = self.before.len() as u32;
+        self.before.extend(sources);
+        debug_assert!((from..).zip(&self.before[from as usize..]).all(|(i, job)| job.to == i));
         let (constant, target) = (self.constants.len() as u32, self.targets.len() as u32);
         self.constants.extend(inverses);
-        for (word, to, factors, quotient) in targets {
+        for Lifted { job, factors, quotient } in targets {
             self.constants.extend(factors);
             self.constants.push(quotient);
-            self.targets.push(Target { word: word as u32, to: to as u32 });
+            self.targets.push(Target { word: job.word, to: job.to });
+            self.after.push(job);
         }
         self.conversions.push(Conversion {
             sources: inverses.len() as u32,
-            from: from as u32,
+            from,
             targets: self.targets.len() as u32 - target,
             target,
             terms: terms as u32,
