@@ -286,7 +286,7 @@ fn mappings<'a>(
     scripts.iter().filter(|(_, again)| *again).map(move |(script, _)| (text, *script, false))
 }
 
-/// What the careful mappings of ABC make of each of some circuits of one function: nothing of one that is not small.
+/// The circuits that the careful mappings of ABC make of each of some of one function: none of one that is not small.
 pub(super) fn again(
     circuits: &[&Circuit],
     budget: &Budget,

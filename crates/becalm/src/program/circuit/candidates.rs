@@ -98,7 +98,7 @@ fn distinct(candidates: Vec<Candidate>) -> Vec<Candidate> {
     all.into_iter().map(|(_, c)| c).collect()
 }
 
-/// What a cover costs for a goal. Less is better.
+/// The cost of a cover for a goal. Less is better.
 pub(super) type Key = (u32, usize, u32);
 
 /// Whether a candidate with such a quick cover hardly gets as good as the best.

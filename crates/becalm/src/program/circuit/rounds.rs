@@ -28,7 +28,7 @@ struct Course {
     rank: Rank,
 }
 
-/// What went through ABC before. It does not go again for another course, which gets copies of what came.
+/// Candidates that went through ABC. They do not go again for another course, which gets copies of what came.
 struct Past {
     /// The first candidate of each structure.
     first: HashMap<Words, usize>,
