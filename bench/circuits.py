@@ -4,7 +4,7 @@ python bench/circuits.py [--becalm COMMAND] [FOLDER]
 Compiles every circuit of bench/untuned.py, and of FOLDER if it is given, for tfhe_2_2, for the
 shortest path and for the fewest bootstraps, without ABC and with it, and maps it with ABC (the
 package pyosys brings it) to tables of three and of four inputs (`strash; if -K 3`, `-K 4`) and by
-the best of four scripts more, of six where the inputs are few. Fails if becalm with ABC has more
+the best of four scripts more, of seven where the inputs are few. Fails if becalm with ABC has more
 bootstraps or a longer path than any of these; in tables of four inputs that the set has no room
 for, by more than bench/untuned.py says. Rows go to bench/results/circuits.json, beside what they
 were before.
@@ -14,7 +14,6 @@ import argparse
 import importlib.util
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -46,14 +45,6 @@ def blif(text: str) -> str:
     return "\n".join([*head, *gates, ".end\n"])
 
 
-def mapped(path: Path, script: str) -> tuple[int, int]:
-    """Tables, and the longest path, of abc's mapping."""
-    commands = f"read_blif {path}; strash; {script}; print_stats"
-    said = subprocess.run([ABC, "-s", "-q", commands], text=True, capture_output=True, check=True)
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", said.stdout)
-    return int(re.search(r"nd\s*=\s*(\d+)", plain)[1]), int(re.search(r"lev\s*=\s*(\d+)", plain)[1])
-
-
 def cost(becalm: str, path: Path, *options: str, abc: str = "") -> dict:
     """The cost of a circuit as becalm reports it, with the command of ABC or without."""
     command = [becalm, "circuit", "cost", str(path), "--json", *options]
@@ -78,7 +69,9 @@ def mapping(becalm: str, circuits: list[tuple[str, str]], before: dict) -> tuple
         copy = Path(folder) / "circuit.blif"
         for name, text in circuits:
             copy.write_text(blif(text))
-            maps = [mapped(copy, script) for script in untuned.scripts(blif(text))]
+            scripts = untuned.scripts(blif(text))
+            tried = [untuned.mapped(ABC, copy, script) for script in scripts]
+            maps = [figures for figures in tried if figures]
             best = (min(n for n, _ in maps), min(d for _, d in maps))
             ours = {}
             for abc, kind in (("", "own"), (ABC, "abc")):

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 import random
+import re
+import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 #: ABC's mappings to tables of three and of four inputs, and the best of other scripts.
 SCRIPTS = (
     *("if -K 3", "if -K 4", "if -a -K 3", "if -a -K 4"),
     *("dch; if -K 3; mfs2", "dch; if -K 4; mfs2"),
 )
-#: From the function of all inputs, which is worth a try where these are few.
-FLAT = (
-    "collapse; sop; fx; strash; dch; if -K 3; mfs2",
-    "collapse; sop; fx; strash; dch; if -a -K 3; mfs2 -a",
+#: From the function of all inputs, which is worth a try where these are few. ABC gives up where
+#: the decision diagram or the products are too many.
+FLAT = tuple(
+    f"collapse -B 65536; sop -C 16000; fx; strash; dch; {mapping}"
+    for mapping in ("if -K 3; mfs2", "if -a -K 3; mfs2 -a", "if -K 4; mfs2")
 )
 #: So many.
-FEW = 14
+FEW = 32
 
 
 def scripts(text: str) -> tuple[str, ...]:
@@ -25,6 +29,18 @@ def scripts(text: str) -> tuple[str, ...]:
     lines = text.replace("\\\n", " ").splitlines()
     inputs = next(line for line in lines if line.startswith(".inputs")).split()
     return SCRIPTS + FLAT if len(inputs) <= FEW + 1 else SCRIPTS
+
+
+def mapped(abc: str, path: Path, script: str) -> tuple[int, int] | None:
+    """Tables, and the longest path, of ABC's mapping; none of a flat form that it gives up."""
+    commands = f"read_blif {path}; strash; {script}; print_stats"
+    said = subprocess.run([abc, "-s", "-q", commands], text=True, capture_output=True, check=True)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", said.stdout)
+    figures = [re.search(rf"{name}\s*=\s*(\d+)", plain) for name in ("nd", "lev")]
+    if script in FLAT and None in figures:
+        return None
+    tables, levels = (int(figure[1]) for figure in figures)
+    return tables, levels
 
 
 class Builder:
@@ -282,11 +298,31 @@ def square(b: Builder) -> None:
     b.output("p", total[:12])
 
 
-def leap_year(b: Builder) -> None:
-    year = b.input("y", 12)
+def leap_year(b: Builder, width: int = 12) -> None:
+    year = b.input("y", width)
     fourth, hundredth = b.none(year[:2]), b.none(b.remainder(year, 100))
     every = b.none(b.remainder(year, 400))
     b.output("l", [b.both(fourth, b.either(b.no(hundredth), every))])
+
+
+def brackets(b: Builder) -> None:
+    """Whether 16 brackets are balanced; 1 closes one."""
+    some, depth = b.bit(0), [b.bit(0)] * 5
+    for closes in b.input("x", 16):
+        some = b.either(some, b.both(closes, b.none(depth)))
+        depth = b.add(depth, [b.bit(1), *[closes] * 4])[:5]
+    b.output("o", [b.both(b.no(some), b.none(depth))])
+
+
+def longest_run(b: Builder) -> None:
+    """The longest run of ones in 20 bits, 7 at most."""
+    run, longest = [b.bit(0)] * 3, [b.bit(0)] * 3
+    for w in b.input("x", 20):
+        grown = b.add(run, [b.bit(1)])
+        grown = b.each(grown[3], run, grown[:3])
+        run = [b.both(w, v) for v in grown]
+        longest = b.each(b.less(longest, run), run, longest)
+    b.output("y", longest)
 
 
 def remainder_by_5(b: Builder) -> None:
@@ -414,6 +450,14 @@ NAMED: dict[str, Callable[[Builder], None]] = {
 }
 
 
+#: Those that came later: a test takes every sixth of all.
+LATER: dict[str, Callable[[Builder], None]] = {
+    "leap year, 16 bits": lambda b: leap_year(b, 16),
+    "brackets, 16": brackets,
+    "longest run in 20 bits": longest_run,
+}
+
+
 def circuits() -> Iterator[tuple[str, str]]:
     """Name and text of each."""
     for name, make in NAMED.items():
@@ -428,3 +472,7 @@ def circuits() -> Iterator[tuple[str, str]]:
         builder = Builder()
         gates(builder, seed, 150)
         yield f"random gates, seed {seed}", builder.text()
+    for name, make in LATER.items():
+        builder = Builder()
+        make(builder)
+        yield name, builder.text()

@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Seconds of processor time that one compilation may spend in ABC: a share for each script and for each proof.
-const BUDGET: u64 = 225;
+const BUDGET: u64 = 250;
 /// Processor seconds of a script.
 const SCRIPT: u64 = 10;
 /// Processor seconds of a script for a small circuit, which shares a process or belongs to a further round.
@@ -26,7 +26,7 @@ const SHORT: u64 = 1;
 const ALONE: u64 = 5;
 /// Scripts that share a process.
 const TOGETHER: usize = 5;
-/// Further rounds for a goal, those more with the other netlist of Verilog, and circuits that go through each.
+/// Further rounds of all and of near candidates for a goal, those more with the other netlist of Verilog, and circuits that go through each.
 pub(super) const ROUNDS: usize = 3;
 pub(super) const MORE: usize = 2;
 pub(super) const SEEDS: usize = 2;
@@ -42,7 +42,7 @@ const _: () = {
     let scripts = (SCRIPTS.len() + AGAIN) as u64;
     let proofs = (PROOFS + FAR_PROOFS) as u64 * PROOF;
     // The other netlist goes through what a round has.
-    let rounds = ((1 + GOALS * (ROUNDS + MORE) * SEEDS) * FURTHER) as u64 * SHORT;
+    let rounds = ((1 + GOALS * (2 * ROUNDS + MORE) * SEEDS) * FURTHER) as u64 * SHORT;
     assert!(scripts * SCRIPT + proofs <= BUDGET);
     assert!(scripts * (SHORT + ALONE) + rounds + proofs <= BUDGET);
 };
@@ -95,7 +95,7 @@ const SCRIPTS: [(&str, Growth, bool); 12] = [
         Growth::Careful,
         false,
     ),
-    ("FLAT; sop -C 1000; fx; st; dch; if -K 3; mfs2", Growth::Flat, false),
+    ("FLAT; sop -C 4000; fx; st; dch; if -K 3; mfs2", Growth::Flat, false),
     ("FLAT; dsd; muxes; st; dch; if -K 3; mfs2", Growth::Flat, false),
 ];
 
@@ -286,17 +286,23 @@ fn mappings<'a>(
     scripts.iter().filter(|(_, again)| *again).map(move |(script, _)| (text, *script, false))
 }
 
-/// Circuits of one function as the careful mappings of ABC rewrite them: those that are small.
-pub(super) fn again(circuits: &[&Circuit], budget: &Budget, progress: Progress) -> Vec<Rewritten> {
-    let (Some(tool), Some(first)) = (command(), circuits.first()) else { return vec![] };
-    let small = circuits.iter().filter(|c| c.is_small());
-    let texts: Vec<String> = small.map(|c| c.blif()).collect();
-    let careful = |text| {
+/// The circuits that the careful mappings of ABC make of each of some of one function: none of one that is not small.
+pub(super) fn again(
+    circuits: &[&Circuit],
+    budget: &Budget,
+    progress: Progress,
+) -> Vec<Vec<Rewritten>> {
+    let Some(tool) = command() else { return vec![vec![]; circuits.len()] };
+    let made = circuits.par_iter().map(|circuit| {
+        if !circuit.is_small() {
+            return vec![];
+        }
+        let text = circuit.blif();
         let some = SCRIPTS.iter().filter(|(_, growth, again)| *again && *growth == Growth::Careful);
-        some.map(move |(script, ..)| (text, *script, true))
-    };
-    let jobs = texts.iter().flat_map(|text| careful(&**text)).collect();
-    scripted(first, &tool, (jobs, 0), budget, progress).unwrap_or_default()
+        let jobs = some.map(|(script, ..)| (&*text, *script, true)).collect();
+        scripted(circuit, &tool, (jobs, 0), budget, progress).unwrap_or_default()
+    });
+    made.collect()
 }
 
 /// A text, what ABC does with it, and whether the result is far from the circuit that it is for.

@@ -48,6 +48,9 @@ pub(super) enum Rank {
     Short,
     /// A further round for the goal.
     Round,
+    /// Further rounds of near candidates alone, for the shortest path and for the goal.
+    NearShort,
+    NearRound,
     /// The netlist after Yosys's ABC.
     Other,
     /// Further rounds for the shortest path and for the goal, of it and all before.
@@ -55,9 +58,9 @@ pub(super) enum Rank {
     OtherRound,
 }
 
-pub(super) const RANKS: [Rank; 7] = {
+pub(super) const RANKS: [Rank; 9] = {
     use Rank::*;
-    [Near, Far, Short, Round, Other, OtherShort, OtherRound]
+    [Near, Far, Short, Round, NearShort, NearRound, Other, OtherShort, OtherRound]
 };
 
 /// A circuit of the same function.
@@ -68,10 +71,12 @@ pub(super) struct Candidate {
     /// Whether ABC made it.
     pub foreign: bool,
     pub rank: Rank,
+    /// The first candidate of the same structure, if other rounds made that.
+    pub copy_of: Option<usize>,
 }
 
 /// Gates, sums, outputs and tables: with the tables of another mapping a circuit has other covers.
-type Words = (Vec<Node>, Vec<Sum>, Vec<Wire>, Tables);
+pub(super) type Words = (Vec<Node>, Vec<Sum>, Vec<Wire>, Tables);
 
 impl Candidate {
     /// Its structure in words. Candidates with the same words have the same covers.
@@ -93,7 +98,16 @@ fn distinct(candidates: Vec<Candidate>) -> Vec<Candidate> {
     all.into_iter().map(|(_, c)| c).collect()
 }
 
+/// The cost of a cover for a goal. Less is better.
+pub(super) type Key = (u32, usize, u32);
+
+/// Whether a candidate with such a quick cover hardly gets as good as the best.
+pub(super) fn is_far_behind(own: Key, best: Key) -> bool {
+    2 * own.0 > 3 * best.0 || own.0 <= best.0 && 2 * own.1 > 3 * best.1
+}
+
 /// A candidate, its cover, and the cover's cost.
+#[derive(Clone)]
 pub(super) struct Covering {
     pub candidate: usize,
     pub lookups: Vec<Lookup>,
@@ -124,10 +138,12 @@ impl Circuit {
                 tables,
                 foreign,
                 rank: Rank::Other,
+                copy_of: None,
             };
             let reshaped = own.reshaped(clean, room).0.into_iter();
             let found = reshaped.map(|circuit| made((circuit, vec![]), false));
-            let found = found.chain(foreign.map(|(c, tables, _)| made((c, tables), true)));
+            let found =
+                found.chain(foreign.flatten().map(|(c, tables, _)| made((c, tables), true)));
             all.extend(own.compared(found.collect(), &mut rewriting));
         }
         (all, rewriting)
@@ -140,7 +156,14 @@ impl Circuit {
         budget: &Budget,
         progress: Progress,
     ) -> (Vec<Candidate>, Rewriting) {
-        let own = |circuit| Candidate { circuit, tables: vec![], foreign: false, rank: Rank::Near };
+        let made = |circuit, tables, foreign, rank| Candidate {
+            circuit,
+            tables,
+            foreign,
+            rank,
+            copy_of: None,
+        };
+        let own = |circuit| made(circuit, vec![], false, Rank::Near);
         let clean = self.restructured(Chains::Keep);
         let (own_circuits, absorbed) = self.reshaped(clean.clone(), room);
         if absorbed {
@@ -156,8 +179,8 @@ impl Circuit {
         for (circuit, tables, far) in foreign {
             let rank = if far { Rank::Far } else { Rank::Near };
             let balanced = circuit.restructured(Chains::Balance);
-            found.push(Candidate { circuit: balanced, tables: vec![], foreign: true, rank });
-            found.push(Candidate { circuit, tables, foreign: true, rank });
+            found.push(made(balanced, vec![], true, rank));
+            found.push(made(circuit, tables, true, rank));
         }
         let mut all = vec![own(self.clone())];
         all.extend(self.compared(found, &mut rewriting));
@@ -234,7 +257,7 @@ impl Covering {
     }
 
     /// Less is better.
-    pub fn key(&self, goal: Goal) -> (u32, usize, u32) {
+    pub fn key(&self, goal: Goal) -> Key {
         match goal {
             Goal::Depth => (self.depth, self.bootstraps, 0),
             Goal::Within(most) => (self.depth.max(most), self.bootstraps, self.depth),
@@ -253,7 +276,7 @@ mod tests {
         let made = |tables: &[usize], foreign, far| {
             let tables = tables.iter().map(|leaf| (*leaf, vec![1])).collect();
             let rank = if far { Rank::Far } else { Rank::Near };
-            Candidate { circuit: Circuit::empty(), tables, foreign, rank }
+            Candidate { circuit: Circuit::empty(), tables, foreign, rank, copy_of: None }
         };
         let all = vec![
             made(&[], true, true),

@@ -2,7 +2,7 @@
 //! the circuit as it came with care, and the best of everything is taken. So nothing is worse than the best of its parts.
 
 use super::abc::{Budget, Rewriting};
-use super::candidates::{Candidate, Covering, Goal, RANKS, Rank};
+use super::candidates::{Candidate, Covering, Goal, RANKS, Rank, is_far_behind};
 use super::cover::{Effort, Mapper};
 use super::cuts::Forms;
 use super::rounds::Rounds;
@@ -25,10 +25,12 @@ const FINALISTS: usize = 2;
 const PLAIN_TOO: usize = 400;
 /// Ranks whose best are covered with care. None takes a place of those before it, or of those that another goal has: so what a circuit
 /// makes better for one makes nothing worse for another.
-const POOLS: [&[Rank]; 7] = {
+const POOLS: [&[Rank]; 9] = {
     use Rank::*;
     [
         &[Near],
+        &[Near, NearShort],
+        &[Near, NearShort, NearRound],
         &[Near, Far],
         &[Near, Far, Short],
         &[Near, Far, Short, Round],
@@ -90,24 +92,22 @@ fn promising(
             };
             let mut best: Vec<usize> = vec![];
             for covering in found.iter().filter(fits) {
-                if !best.contains(&covering.candidate) && best.len() < FINALISTS {
-                    best.push(covering.candidate);
+                let at = candidates[covering.candidate].copy_of.unwrap_or(covering.candidate);
+                if !best.contains(&at) && best.len() < FINALISTS {
+                    best.push(at);
                 }
             }
             chosen.extend(best);
         }
     }
-    // A candidate that is far behind stays there.
+    // A candidate that is far behind stays there. A short path is no merit where only bootstraps count.
     let least = |of: &dyn Fn(&Covering) -> bool, goal: Goal| {
         let all = found.iter().filter(|p| of(p)).map(|p| p.key(goal));
-        all.min().map_or((0, 0), |k| (k.0, k.1))
+        all.min().unwrap_or_default()
     };
     chosen.retain(|i| {
-        let near = |goal| {
-            let (own, best) = (least(&|p| p.candidate == *i, goal), least(&among, goal));
-            2 * own.0 <= 3 * best.0 && (own.0 > best.0 || 2 * own.1 <= 3 * best.1)
-        };
-        near(Goal::Depth) || near(goal)
+        let near = |goal| !is_far_behind(least(&|p| p.candidate == *i, goal), least(&among, goal));
+        near(goal) || goal != Goal::Bootstraps && near(Goal::Depth)
     });
     chosen
 }
@@ -132,8 +132,7 @@ pub(super) fn best(
         };
         tries.iter().map(one).sum::<usize>()
     };
-    let quick = |from, to| (from..to).map(|i| (i, QUICK)).collect::<Vec<_>>();
-    let first = quick(0, candidates.len());
+    let first: Vec<_> = (0..candidates.len()).map(|i| (i, QUICK)).collect();
     // As much again and more is expected, until the finalists are known.
     let steps = Steps::new("circuit", progress, 4 * work(candidates, &first));
     let all = |candidates: &[Candidate], tries: Vec<(usize, Effort)>| {
@@ -146,8 +145,8 @@ pub(super) fn best(
         let wrong = &mut rewriting.wrong;
         let (watched, found) = (|_, _| steps.now(), &mut found);
         let rounds = Rounds { candidates, found, wrong, budget, progress: &watched };
-        rounds.run(goal, |candidates, from| {
-            let tries = quick(from, candidates.len());
+        rounds.run(goal, |candidates, new| {
+            let tries: Vec<_> = new.iter().map(|i| (*i, QUICK)).collect();
             steps.expect_more(4 * work(candidates, &tries));
             all(candidates, tries)
         })?;
@@ -210,7 +209,7 @@ mod tests {
     fn later_ranks_take_no_place_of_others() {
         let made = |(foreign, rank)| {
             let circuit = Circuit::empty();
-            Candidate { circuit, tables: vec![], foreign, rank }
+            Candidate { circuit, tables: vec![], foreign, rank, copy_of: None }
         };
         let cover = |candidate, bootstraps, depth| {
             let lookups = vec![];
@@ -237,7 +236,7 @@ mod tests {
     fn a_goal_and_verilog_only_add_finalists() {
         let made = |rank| {
             let circuit = Circuit::empty();
-            Candidate { circuit, tables: vec![], foreign: true, rank }
+            Candidate { circuit, tables: vec![], foreign: true, rank, copy_of: None }
         };
         let candidates: Vec<Candidate> = RANKS.into_iter().map(made).collect();
         // The later a rank, the better.
@@ -253,10 +252,13 @@ mod tests {
                 .map(|f| f.0)
                 .collect::<HashSet<_>>()
         };
+        use Rank::*;
+        let file = [Near, Far, Short, Round, NearShort, NearRound];
+        let shortest = [Near, Far, Short, NearShort, Other, OtherShort];
         for goal in [Goal::Within(7), Goal::Bootstraps] {
             let all = chosen(&RANKS, goal);
-            assert!(chosen(POOLS[3], goal).is_subset(&all), "{goal:?}");
-            assert!(chosen(POOLS[5], Goal::Depth).is_subset(&all), "{goal:?}");
+            assert!(chosen(&file, goal).is_subset(&all), "{goal:?}");
+            assert!(chosen(&shortest, Goal::Depth).is_subset(&all), "{goal:?}");
         }
     }
 }
