@@ -42,6 +42,8 @@ def test_arithmetic_is_that_of_numpy_modulo_sixteen(keys, values, x):
     ]:
         assert (keys.secret.decrypt(got) == wanted % 16).all()
     assert (x.shape, x.bits, x.size, len(x)) == (values.shape, 4, 150, 3)
+    again = keys.server.from_bytes(x.to_bytes())
+    assert x.params.name == again.params.name == keys.server.params.name
     assert x.reshape(-1).shape == (150,)
     assert keys.secret.decrypt(x).dtype == np.uint8
 

@@ -305,7 +305,7 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travels as the bytes of its file; it comes back without its server: `server.attach`."""
-        return _restored, (self.params, self.to_bytes())
+        return _restored, (self._native.params, self.to_bytes())
 
     def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
         return "becalm.ckks.Ciphertext", [
@@ -314,7 +314,7 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
             ("scale", f"2^{np.log2(self.scale):.1f}"),
             ("precision, about", f"{-np.log2(self.error):.1f} bits"),
             ("size", _values.megabytes(self.nbytes)),
-            ("parameter set", self.params),
+            ("parameter set", self._native.params),
             ("key", self.key_id),
         ]
 
@@ -322,7 +322,7 @@ class Ciphertext(Vector[_native.CkksCiphertext]):
         return (
             f"<becalm.ckks.Ciphertext of {self.slots} {'real' if self.real else 'complex'} values, "
             f"level {self.level}, scale 2^{np.log2(self.scale):.1f}, about "
-            f"{-np.log2(self.error):.1f} bits, {self.params}, key {self.key_id}>"
+            f"{-np.log2(self.error):.1f} bits, {self._native.params}, key {self.key_id}>"
         )
 
     def _of(self, op: str) -> Server:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from becalm import _html, _native, _progress, _values
 from becalm._called import called
 from becalm._ckks_ciphertext import Ciphertext, applied
+from becalm._ckks_sets import Params, params
 from becalm._encrypted import ByTable
 from becalm._progress import Progress
 from becalm.errors import BadInput, Unsupported, WrongKey
@@ -59,6 +60,11 @@ class PackedArray(ByTable, _html.Shown):
         self._server = server
         found = parts[0].integers
         self._bits = found[0] if found else 0
+
+    @property
+    def params(self) -> Params:
+        """The parameter set."""
+        return params(self._parts[0].params)
 
     @property
     def bits(self) -> int:

@@ -78,7 +78,7 @@ class Register(Vector[_native.CkksRegister]):
             ("holds", f"{self.slots:,} {'real' if self.real else 'complex'} values"),
             ("level", self.level),
             ("scale", f"2^{np.log2(self.scale):.1f}"),
-            ("parameter set", self.params),
+            ("parameter set", self._native.params),
         ]
 
     def __repr__(self) -> str:

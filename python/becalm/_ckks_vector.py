@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from becalm import _html, _native, _numpy, _values
 from becalm._called import called
+from becalm._ckks_sets import Params, params
 from becalm._encrypted import Encrypted, require_numbers, what_of
 from becalm._native_calls import Beside, Operand
 from becalm.errors import BadInput, Unsupported
@@ -82,9 +83,9 @@ class Plaintext(_html.Shown):
         self._native = native
 
     @property
-    def params(self) -> str:
-        """Name of the parameter set."""
-        return self._native.params
+    def params(self) -> Params:
+        """The parameter set."""
+        return params(self._native.params)
 
     @property
     def level(self) -> int:
@@ -148,7 +149,7 @@ class Plaintext(_html.Shown):
     def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
         values = f"{self.slots:,} {'real' if self.real else 'complex'} values"
         rows = [("holds", values), ("level", self.level), ("size", _values.megabytes(self.nbytes))]
-        return "becalm.ckks.Plaintext", [*rows, ("parameter set", self.params)]
+        return "becalm.ckks.Plaintext", [*rows, ("parameter set", self._native.params)]
 
     def __repr__(self) -> str:
         kind = "real" if self.real else "complex"
@@ -182,9 +183,9 @@ class Vector(Encrypted, _html.Shown, Generic[N]):
     _native: N
 
     @property
-    def params(self) -> str:
-        """Name of the parameter set."""
-        return self._native.params
+    def params(self) -> Params:
+        """The parameter set."""
+        return params(self._native.params)
 
     @property
     def level(self) -> int:
