@@ -39,11 +39,11 @@ pub struct Job {
     pub word: u32,
     /// The limb that is read.
     pub from: u32,
-    /// The limb that is written.
+    /// The limb that is written, and that a conversion reads.
     pub to: u32,
     /// The limb that the values are subtracted from.
     pub other: u32,
-    /// A factor of all results, at most p/2.
+    /// A factor of a conversion's source, or of the results of an [`Epilogue`]; at most p/2.
     pub factor: f64,
     /// Zero.
     pub unused: u64,
@@ -66,7 +66,7 @@ pub enum Epilogue {
 pub struct Conversion {
     /// How many sources.
     pub sources: u32,
-    /// The first limb of these.
+    /// The [`Job`] of the first of these.
     pub from: u32,
     /// How many targets.
     pub targets: u32,
@@ -277,7 +277,8 @@ impl Launch {
         // Every part does its sources anew: no more parts than a GPU needs to be busy, or constants need to fit.
         let least = CONVERT_BLOCKS.div_ceil(tiles * count).clamp(1, (targets / 8).max(1));
         let fits = |parts: &u32| shared(*parts) <= convert_shared(log2_n);
-        let parts = (least..targets.max(2) / 2).find(fits).unwrap_or(least);
+        // Every set has such a number: the backend's tests say so.
+        let parts = (least..=targets.div_ceil(2)).find(fits).unwrap_or(least);
         Launch::of("becalm_convert", [tiles, parts, count], 128, shared(parts))
     }
 

@@ -20,6 +20,8 @@ namespace {
 constexpr size_t STACK = 64 << 10;
 /// Asynchronous copies that a thread may have under way.
 constexpr unsigned COPIES = 64;
+/// The bytes of shared memory that nobody wrote.
+constexpr unsigned char UNSET = 0xA5;
 
 #if defined(__x86_64__)
 // Saves the registers that a call keeps on the stack of one fiber and takes them from that of another.
@@ -104,6 +106,9 @@ EMULATOR_INTERNAL void entry() {
   Block* block = current->block;
   for (unsigned i = 0; i < current->copies; i++) *copy(i).to = *copy(i).from;
   block->left--;
+  for (size_t i = block->of->launch->work.shape.shared; block->left == 0 && i < block->shared_bytes; i++) {
+    if (block->shared[i] != UNSET) fail("a block writes behind its shared memory");
+  }
 #if !defined(BECALM_PLANTS)
   if (block->left == 0 && block->of->under_way > 0) {
     for (const Mbarrier& m : block->of->mbarriers) {
@@ -261,7 +266,7 @@ void begin_block(Pool& s, Cluster& cluster, unsigned rank, unsigned i) {
   const size_t bytes = (shape.shared + 255) / 128 * 128;
   Block& block = cluster.blocks[rank];
   block.shared = take_memory(s, bytes), block.shared_bytes = bytes, block.left = threads;
-  memset(block.shared, 0xA5, bytes);
+  memset(block.shared, UNSET, bytes);
   RACES(fresh(block.shared, bytes));
   block.cluster = &cluster.together, block.of = &cluster, block.blocks = cluster.blocks.data();
   block.group = cluster.blocks[0].group;

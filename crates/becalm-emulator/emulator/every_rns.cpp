@@ -44,7 +44,7 @@ void conversions(const std::vector<Word>& words) {
   const std::vector<Job> jobs{{0, 0, 0, 0, 1.0, 0}, {0, 1, 1, 1, 1.0, 0}, {0, 2, 2, 2, 1.0, 0}};
   std::vector<Target> targets;
   for (u32 i = 0; i < 11; i++) targets.push_back({0, i});
-  const dim3 grid(LIMB_THREADS / 32, 2, 2);
+  const dim3 grid(N / 256, 2, 2);
   const size_t shared = sizeof(double) * (HELD * 32 * 3 + (2 + 3 + TWIDDLES) * 6);
   launch("convert", grid, CONVERT_THREADS, shared, [&] {
     becalm_convert(to.data(), from.data(), jobs.data(), list.data(), constants.data(), targets.data(), words.data(), 0, 0, 2);

@@ -6,7 +6,7 @@ use becalm_cuda::Argument;
 use becalm_cuda::launch::Launch;
 use becalm_cuda::rns::{Conversion, Job, Target, Word, convert_shared};
 use residues::bench::{Bench, Random};
-use residues::{Prime, Table, centred, inverse, mul, residue, split};
+use residues::{Prime, Table, centred, inverse, join, mul, residue, split};
 
 /// A conversion between words by their numbers.
 struct Case {
@@ -101,6 +101,17 @@ impl Lists {
 /// Polynomials of a launch.
 const POLYNOMIALS: usize = 2;
 
+/// What sources are.
+#[derive(Clone, Copy)]
+enum Kind {
+    Random,
+    /// The largest coefficients, and the largest factors.
+    Largest,
+    /// The largest residues in columns.
+    Columns,
+}
+const KINDS: [Kind; 3] = [Kind::Random, Kind::Largest, Kind::Columns];
+
 /// A set of words for one size.
 struct Words {
     log2_n: u32,
@@ -128,6 +139,15 @@ impl Words {
         Words { log2_n, primes, p, table }
     }
 
+    /// What the kernel makes of a source behind its rows: times the factor, and 2 for each layer, the polynomial of these remainders.
+    fn made(&self, job: &Job, remainders: &[f64]) -> Vec<f64> {
+        let prime = &self.primes[job.word as usize];
+        let p = prime.p;
+        let mut f: Vec<u64> = remainders.iter().map(|x| residue(*x, p)).collect();
+        join(prime, &mut f, remainders.len() as u64, self.log2_n - 12);
+        f.into_iter().map(|x| centred(mul(x, residue(job.factor, p), p), p)).collect()
+    }
+
     /// The remainders of the polynomial y/(factor·2^layers), which a source is behind its rows: the kernel makes y of it.
     fn source(&self, job: &Job, y: &[f64], random: &mut Random) -> Vec<f64> {
         let prime = &self.primes[job.word as usize];
@@ -143,20 +163,36 @@ impl Words {
 }
 
 /// All conversions in one launch, of polynomials that lie apart.
-fn convert(words: &Words, cases: &[Case], extreme: bool, seed: u64) {
+fn convert(words: &Words, cases: &[Case], kind: Kind, seed: u64) {
+    convert_in(words, cases, kind, seed, 0);
+}
+
+/// The same with fewer bytes of shared memory than the kernel uses.
+fn convert_in(words: &Words, cases: &[Case], kind: Kind, seed: u64, missing: u32) {
     let (log2_n, primes, n) = (words.log2_n, &words.p, 1usize << words.log2_n);
     let (bench, mut random) = (Bench::new(log2_n, seed), Random(seed));
-    let (lists, gap) = (Lists::new(primes, cases, extreme, &mut random), 3 * n);
+    let largest = matches!(kind, Kind::Largest);
+    let (lists, gap) = (Lists::new(primes, cases, largest, &mut random), 3 * n);
     let stride = [lists.made * n + gap, lists.jobs.len() * n + gap];
     let (mut src, mut all) = (vec![], vec![]);
-    for _ in 0..POLYNOMIALS {
+    for z in 0..POLYNOMIALS {
         for job in &lists.jobs {
             let p = primes[job.word as usize];
-            let y = match extreme {
-                true => vec![(p / 2) as f64; n],
-                false => random.centred(p, n),
+            let (source, y) = match kind {
+                Kind::Columns => {
+                    // Up to p, in runs as long as rows and shorter, so that columns see all signs.
+                    let top = p as f64;
+                    let x =
+                        (0..n).map(|i| [top, -top][(i / 4096 + i % 3 + z) % 2]).collect::<Vec<_>>();
+                    let y = words.made(job, &x);
+                    (x, y)
+                }
+                _ => {
+                    let y = if largest { vec![(p / 2) as f64; n] } else { random.centred(p, n) };
+                    (words.source(job, &y, &mut random), y)
+                }
             };
-            src.extend(words.source(job, &y, &mut random));
+            src.extend(source);
             all.push(y);
         }
         src.extend(vec![0.5; gap]);
@@ -169,6 +205,7 @@ fn convert(words: &Words, cases: &[Case], extreme: bool, seed: u64) {
     arguments.push(Argument::U32(cases.len() as u32));
     let launch = Launch::convert_words(log2_n, &lists.conversions, POLYNOMIALS as u32);
     assert!(launch.shared <= convert_shared(log2_n));
+    let launch = Launch { shared: launch.shared - missing, ..launch };
     bench.launch(&launch, &arguments);
     let got = bench.values(out, POLYNOMIALS * stride[0]);
     for z in 0..POLYNOMIALS {
@@ -218,9 +255,9 @@ fn conversions_are_those_of_the_formula() {
     let range = |from: usize, to: usize| (from..to).collect::<Vec<_>>();
     let large = |count| (0..30).filter(|i| bits[*i] > 49.0).take(count).collect::<Vec<_>>();
     let small = |count| (0..12).filter(|i| bits[*i] < 40.0).take(count).collect::<Vec<_>>();
-    for (seed, extreme) in [(0, false), (1, false), (2, true)] {
+    for (seed, kind) in (0..).zip(KINDS) {
         let case = |from: Vec<usize>, to| Case { from, to };
-        convert(&words, &[case(range(0, 1), range(1, 8))], extreme, seed);
+        convert(&words, &[case(range(0, 1), range(1, 8))], kind, seed);
         // One launch: sources and targets of many numbers, parts of targets, sums settled after 8 and 14 products.
         let cases = [
             case(large(9), range(0, 4)),
@@ -231,7 +268,7 @@ fn conversions_are_those_of_the_formula() {
         ];
         let terms: Vec<u32> = cases.iter().map(|case| case.terms(&words.p)).collect();
         assert_eq!(terms, [8, 8, 8, 14, 14]);
-        convert(&words, &cases, extreme, seed);
+        convert(&words, &cases, kind, seed);
     }
 }
 
@@ -241,10 +278,11 @@ fn long_sums_are_settled() {
     let mut bits = vec![32.0; 32];
     bits.extend([49.9, 24.0]);
     let words = Words::new(12, &bits);
-    for (count, extreme) in [(14, true), (15, true), (28, false), (29, true), (32, false)] {
+    use Kind::{Largest, Random};
+    for (count, kind) in [(14, Largest), (15, Largest), (28, Random), (29, Largest), (32, Random)] {
         let case = Case { from: (0..count).collect(), to: vec![32, 33] };
         assert_eq!(case.terms(&words.p), 14);
-        convert(&words, &[case], extreme, 3);
+        convert(&words, &[case], kind, 3);
     }
 }
 
@@ -252,15 +290,33 @@ fn long_sums_are_settled() {
 #[test]
 fn polynomials_of_every_size_are_converted() {
     for log2_n in 12..=17 {
-        let words = Words::new(log2_n, &[49.9, 43.0, 49.8, 24.0, 32.0]);
-        for extreme in [false, true] {
+        let words = Words::new(log2_n, &[50.0, 43.0, 49.8, 24.0, 32.0]);
+        for kind in KINDS {
             let cases = [
                 Case { from: vec![0, 1, 2], to: vec![3, 4, 1] },
                 Case { from: vec![4], to: vec![0, 2] },
             ];
-            convert(&words, &cases, extreme, 5);
+            convert(&words, &cases, kind, 5);
         }
     }
+}
+
+/// Warps that make targets a second time, and odd numbers of these.
+#[test]
+fn columns_that_threads_share_have_many_targets() {
+    for (log2_n, targets) in [(16, 17), (17, 9)] {
+        let words = Words::new(log2_n, &[50.0, 43.0, 49.8, 24.0, 32.0]);
+        let to = (0..targets).map(|i| i % 5).collect();
+        convert(&words, &[Case { from: vec![0, 1], to }], Kind::Random, 7);
+    }
+}
+
+/// The launch has no byte of shared memory too few: the emulator sees what is written behind it.
+#[test]
+#[should_panic(expected = "writes behind its shared memory")]
+fn a_launch_with_less_shared_memory_is_seen() {
+    let words = Words::new(13, &[49.9, 43.0, 49.8]);
+    convert_in(&words, &[Case { from: vec![0, 1], to: vec![2, 0] }], Kind::Random, 1, 8);
 }
 
 /// Constants of many targets fit only in parts.

@@ -7,9 +7,10 @@
 // the targets, two at a time; sources and v are in shared memory.
 //
 // Bounds: |y_i| <= d_i/2, factors at most half a target, below 2^49, so `terms` products of y stay below 2^101, whatever the target.
-// The low part of a product is below 2^49; those of 14 products, of v·c and of what was settled gather below 2^53.
+// The low part of a product is below 2^49; those of 14 products, of v·c and of what was settled gather below 2^53. To leave no room for the
+// rest, below p, all of these would have to be at their limit.
 //
-// Operations on doubles for 8 residues, N = 2^16: 192 for a source and 16 more for its part of v, and for a target 32 for each source and
+// Operations on doubles for 8 residues, N = 2^16: 203 for a source and 16 more for its part of v, and for a target 32 for each source and
 // for v, 64 to settle and 128 for the layers. Two targets share a reading of the sources: 64 bytes of shared memory for 64 operations, of
 // which a multiprocessor does 128 and 64 in a clock. By its registers it has four blocks.
 #pragma once
@@ -17,7 +18,7 @@
 
 /// A conversion, as `becalm_cuda::rns::Conversion` lays it out.
 struct Conversion {
-  /// How many sources: limbs `from`, `from` + 1, …
+  /// How many sources, and the job of the first: each says its limb, word and factor.
   u32 sources, from;
   /// How many targets, and the first in the list.
   u32 targets, target;
@@ -34,8 +35,8 @@ struct Target {
 
 /// Residues of a thread, threads of a column, and residues that the same one has in turn before the others'.
 constexpr int HELD = 8, SHARERS = LOG2_ROWS > 3 ? ROWS / HELD : 1, TURN = HELD / SHARERS;
-/// Residues from one that a thread has to the next in memory, and threads of a limb.
-constexpr u32 APART = N / (HELD * SHARERS), LIMB_THREADS = N / HELD;
+/// Residues from one that a thread has to the next in memory.
+constexpr u32 APART = N / (HELD * SHARERS);
 constexpr u32 CONVERT_THREADS = 128, CONVERT_WARPS = CONVERT_THREADS / 32;
 /// Targets that a thread makes together, and twiddles of a column.
 constexpr int ABREAST = 2, TWIDDLES = HELD * SHARERS;
@@ -234,8 +235,7 @@ __device__ __forceinline__ void combine(double* dst, const ConvertTile& tile, u3
   }
 }
 
-/// Makes this block's part of the targets for its columns, from sources behind their first layers back; `jobs` of a source from limb
-/// `conversion.from` on have its limb, word and factor. Targets are up to 4 then.
+/// Makes this block's part of the targets for its columns, from sources behind their first twelve layers back. Targets are up to 4 then.
 __device__ __forceinline__ void convert(double* dst, const double* src, const Job* jobs, const Conversion& conversion,
                                         const double* constants, const Target* targets, const Word* words) {
   const u32 sources = conversion.sources, terms = conversion.terms, rows = sources + 1;

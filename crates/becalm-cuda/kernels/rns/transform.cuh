@@ -17,7 +17,7 @@
 //
 // Operations on doubles for 16 residues, eight a butterfly and so 256 for four layers:
 //   ntt_rows     975: 72 for 24 reductions, 87 for twiddles, 48 for the end; 96 or 160 more with a factor.
-//   intt_rows    996: 141 for reductions, 87 for twiddles.
+//   intt_rows    981: 126 for reductions, 87 for twiddles.
 // A multiprocessor does 64 a clock, so that these are its first limit. The second is traffic: each kernel reads and writes 8 bytes a residue, of
 // L2 or memory. Twiddles are few and stay in the caches: N/16 words, and one word for each sixteen residues of a row's last four layers, whose
 // other fourteen twiddles are made of it. All residues of a thread are asked for at once, 128 bytes; the blocks beside compute meanwhile.
@@ -109,7 +109,8 @@ __device__ __forceinline__ void backward_pair(const Modulo& m, double& u, double
   v = m.mul(x - y, w);
 }
 
-/// Layer L of four on 16 residues, or of the first three back on 8, behind the reductions that it needs.
+/// Layer L of four on 16 residues, or of the first three back on 8, behind the reductions that it needs. A layer of which all residues were
+/// reduced before needs none.
 template <int L, class T, int SIZE>
 __device__ __forceinline__ void backward_layer(const Modulo& m, double (&x)[SIZE], const T& twiddles) {
   constexpr int HALF = SIZE / 2 >> L, BLOCKS = 1 << L, SKIPPED = SIZE == 8;

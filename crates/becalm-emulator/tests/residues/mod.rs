@@ -180,3 +180,18 @@ pub fn split(prime: &Prime, f: &mut [u64], e: u64, layers: u32) {
     split(prime, low, e / 2, layers - 1);
     split(prime, high, e / 2 + n, layers - 1);
 }
+
+/// The polynomial of such remainders, times 2 for each layer.
+pub fn join(prime: &Prime, f: &mut [u64], e: u64, layers: u32) {
+    if layers == 0 {
+        return;
+    }
+    let (p, half, n) = (prime.p, f.len() / 2, prime.order / 2);
+    let inverse = prime.power(prime.order - e / 2);
+    let (low, high) = f.split_at_mut(half);
+    join(prime, low, e / 2, layers - 1);
+    join(prime, high, e / 2 + n, layers - 1);
+    for (u, v) in low.iter_mut().zip(high.iter_mut()) {
+        (*u, *v) = ((*u + *v) % p, mul(*u + p - *v, inverse, p));
+    }
+}

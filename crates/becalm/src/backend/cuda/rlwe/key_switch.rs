@@ -1,7 +1,7 @@
 //! Hybrid key switching on a device: as `backend/cpu/rlwe/key_switch.rs`, in launches over all limbs.
 
 use super::keys::DeviceKey;
-use super::tape::{Conversions, Kind, Lifted, Limbs, Tape, Then};
+use super::tape::{Conversions, Goal, Kind, Limbs, Tape, Then};
 use crate::math::rns::centred;
 use becalm_cuda::Argument;
 use becalm_cuda::launch::Launch;
@@ -61,7 +61,7 @@ impl Tape<'_> {
         let context = self.context;
         let words = context.words_of(level, special);
         let (count, all, own) = (context.words(level), words.len(), context.digits(level));
-        let coefficients = self.take(Kind::Work, polynomials, count);
+        let between = self.take(Kind::Work, polynomials, count);
         let lifted = self.take(Kind::Work, polynomials, own.len() * all);
         let mut conversions = Conversions::default();
         for (j, digit) in own.iter().enumerate() {
@@ -75,13 +75,13 @@ impl Tape<'_> {
             let target = |i: usize| {
                 let (factors, quotient) = converter.target(i);
                 let job = Self::job(words[i], j * all + i);
-                Lifted { job, factors: factors.to_vec(), quotient }
+                Goal { job, factors: factors.to_vec(), quotient }
             };
             let targets = (0..all).filter(|i| !digit.contains(i)).map(target);
             let inverses = converter.inverses(context.ring());
             conversions.push(sources, &inverses, converter.terms(), targets);
         }
-        self.convert([values, &coefficients, &lifted], conversions, polynomials, Then::Nothing);
+        self.convert([values, &between, &lifted], conversions, polynomials, Then::Nothing);
         let (values, count, step) = (values.clone(), own.len(), all as u32);
         Digits { level, special, polynomials, values, lifted, count, step, own }
     }
@@ -171,7 +171,7 @@ impl Tape<'_> {
         let keep = if context.tier_of(level).contains(&to) { into.len() } else { 0 };
         let from = words[keep..].to_vec();
         let converter = context.converter(from.clone(), into.clone());
-        let source = self.take(Kind::Work, count, from.len());
+        let between = self.take(Kind::Work, count, from.len());
         let before = |(i, cofactor): (usize, &f64)| {
             let (word, p) = (from[i], context.ring().word(from[i]).p);
             let whole = if keep == 0 { context.product(&into, word) } else { 1 };
@@ -185,7 +185,7 @@ impl Tape<'_> {
             let factor = -centred(context.inverse_product(&from, *word), p);
             let (factors, quotient) = converter.target(i);
             let job = Job { factor, ..Self::job(*word, i) };
-            Lifted { job, factors: factors.to_vec(), quotient }
+            Goal { job, factors: factors.to_vec(), quotient }
         };
         let sources = converter.cofactors().iter().enumerate().map(before);
         let inverses = converter.inverses(context.ring());
@@ -194,7 +194,7 @@ impl Tape<'_> {
         conversions.push(sources, &inverses, converter.terms(), targets);
         let out = self.take(kind, count, into.len());
         let then = if keep == 0 { Then::Scale } else { Then::Subtract(x) };
-        self.convert([x, &source, &out], conversions, count, then);
+        self.convert([x, &between, &out], conversions, count, then);
         out
     }
 
@@ -209,7 +209,7 @@ impl Tape<'_> {
     ) -> Limbs {
         let context = self.context;
         let (words, base) = (context.words_of(level, special), context.ring().word(0));
-        let coefficients = self.take(Kind::Work, count, 1);
+        let between = self.take(Kind::Work, count, 1);
         let source = Job { factor: self.unscaled(0, 1.0), ..Self::job(0, 0) };
         let out = self.take(Kind::Work, count, words.len());
         let target = |(i, word): (usize, &usize)| {
@@ -217,12 +217,12 @@ impl Tape<'_> {
             let c = crate::ckks::encode::residue(factor, p);
             let whole = crate::math::rns::mul(c.rem_euclid(p as f64) as u64, base.p % p, p);
             let job = Self::job(*word, i);
-            Lifted { job, factors: vec![c], quotient: -centred(whole, p) }
+            Goal { job, factors: vec![c], quotient: -centred(whole, p) }
         };
         let targets = words.iter().enumerate().map(target);
         let mut conversions = Conversions::default();
         conversions.push([source], &[base.inverse], 1, targets);
-        self.convert([x, &coefficients, &out], conversions, count, Then::Nothing);
+        self.convert([x, &between, &out], conversions, count, Then::Nothing);
         out
     }
 }

@@ -215,21 +215,21 @@ impl<'a> Tape<'a> {
             return;
         }
         let of = |x: &Limbs| [Argument::Address(x.at), Argument::U64(x.stride)];
-        let ([from, from_stride], [middle, stride], [out, out_stride]) =
+        let ([from, from_stride], [between, stride], [out, out_stride]) =
             (of(from), of(between), of(to));
         let (log2_n, polynomials, words) = (self.log2_n(), count as u32, self.tables.words());
         let [sources, limbs, number] =
             [before.len(), after.len(), conversions.len()].map(|x| x as u32);
         let before = self.list(before.iter().flat_map(Job::words));
         let rows = Launch::intt_rows(log2_n, sources, polynomials);
-        self.launch(rows, [middle, from, before, words, stride, from_stride]);
+        self.launch(rows, [between, from, before, words, stride, from_stride]);
         let constants = Argument::Address(self.numbers(constants));
         let targets = self.list(targets.iter().flat_map(Target::words));
         let list = self.list(conversions.iter().flat_map(Conversion::words));
         let launch = Launch::convert_words(log2_n, &conversions, polynomials);
         let lists = [before, list, constants, targets, words];
         let strides = [out_stride, stride, Argument::U32(number)];
-        self.launch(launch, [&[out, middle], &lists[..], &strides].concat());
+        self.launch(launch, [&[out, between], &lists[..], &strides].concat());
         let (y, y_stride, kind) = match then {
             Then::Nothing => (0, 0, Epilogue::None),
             Then::Subtract(y) => (y.at, y.stride, Epilogue::Difference),
@@ -252,7 +252,7 @@ impl<'a> Tape<'a> {
 }
 
 /// A conversion's target: the transform of its limb forward, a factor for each source, and that of the quotient.
-pub(super) struct Lifted {
+pub(super) struct Goal {
     pub job: Job,
     pub factors: Vec<f64>,
     pub quotient: f64,
@@ -270,21 +270,19 @@ pub(super) struct Conversions {
 }
 
 impl Conversions {
-    /// Adds one: the transform of each source and 1/d of its word, the most products between two reductions, and the targets. Sources lie
-    /// between one after another.
+    /// Adds one: the transform of each source and 1/d of its word, the most products between two reductions, and the targets.
     pub fn push(
         &mut self,
         sources: impl IntoIterator<Item = Job>,
         inverses: &[f64],
         terms: usize,
-        targets: impl IntoIterator<Item = Lifted>,
+        targets: impl IntoIterator<Item = Goal>,
     ) {
         let from = self.before.len() as u32;
         self.before.extend(sources);
-        debug_assert!((from..).zip(&self.before[from as usize..]).all(|(i, job)| job.to == i));
         let (constant, target) = (self.constants.len() as u32, self.targets.len() as u32);
         self.constants.extend(inverses);
-        for Lifted { job, factors, quotient } in targets {
+        for Goal { job, factors, quotient } in targets {
             self.constants.extend(factors);
             self.constants.push(quotient);
             self.targets.push(Target { word: job.word, to: job.to });
