@@ -164,11 +164,17 @@ impl Words {
 
 /// All conversions in one launch, of polynomials that lie apart.
 fn convert(words: &Words, cases: &[Case], kind: Kind, seed: u64) {
-    convert_in(words, cases, kind, seed, 0);
+    convert_by(words, cases, kind, seed, |launch| launch);
 }
 
-/// The same with fewer bytes of shared memory than the kernel uses.
-fn convert_in(words: &Words, cases: &[Case], kind: Kind, seed: u64, missing: u32) {
+/// The same by another launch.
+fn convert_by(
+    words: &Words,
+    cases: &[Case],
+    kind: Kind,
+    seed: u64,
+    change: impl Fn(Launch) -> Launch,
+) {
     let (log2_n, primes, n) = (words.log2_n, &words.p, 1usize << words.log2_n);
     let (bench, mut random) = (Bench::new(log2_n, seed), Random(seed));
     let largest = matches!(kind, Kind::Largest);
@@ -205,8 +211,7 @@ fn convert_in(words: &Words, cases: &[Case], kind: Kind, seed: u64, missing: u32
     arguments.push(Argument::U32(cases.len() as u32));
     let launch = Launch::convert_words(log2_n, &lists.conversions, POLYNOMIALS as u32);
     assert!(launch.shared <= convert_shared(log2_n));
-    let launch = Launch { shared: launch.shared - missing, ..launch };
-    bench.launch(&launch, &arguments);
+    bench.launch(&change(launch), &arguments);
     let got = bench.values(out, POLYNOMIALS * stride[0]);
     for z in 0..POLYNOMIALS {
         let (rows, got) = (&all[z * lists.jobs.len()..], &got[z * stride[0]..]);
@@ -301,13 +306,19 @@ fn polynomials_of_every_size_are_converted() {
     }
 }
 
-/// Warps that make targets a second time, and odd numbers of these.
+/// Warps that make targets a second time, odd numbers of these, and parts of them.
 #[test]
 fn columns_that_threads_share_have_many_targets() {
     for (log2_n, targets) in [(16, 17), (17, 9)] {
         let words = Words::new(log2_n, &[50.0, 43.0, 49.8, 24.0, 32.0]);
         let to = (0..targets).map(|i| i % 5).collect();
-        convert(&words, &[Case { from: vec![0, 1], to }], Kind::Random, 7);
+        let cases = [Case { from: vec![0, 1], to }];
+        convert(&words, &cases, Kind::Random, 7);
+        let in_parts = |launch: Launch| {
+            let [tiles, _, count] = launch.grid;
+            Launch { grid: [tiles, 2, count], ..launch }
+        };
+        convert_by(&words, &cases, Kind::Random, 8, in_parts);
     }
 }
 
@@ -316,7 +327,8 @@ fn columns_that_threads_share_have_many_targets() {
 #[should_panic(expected = "writes behind its shared memory")]
 fn a_launch_with_less_shared_memory_is_seen() {
     let words = Words::new(13, &[49.9, 43.0, 49.8]);
-    convert_in(&words, &[Case { from: vec![0, 1], to: vec![2, 0] }], Kind::Random, 1, 8);
+    let less = |launch: Launch| Launch { shared: launch.shared - 8, ..launch };
+    convert_by(&words, &[Case { from: vec![0, 1], to: vec![2, 0] }], Kind::Random, 1, less);
 }
 
 /// Constants of many targets fit only in parts.
