@@ -139,7 +139,7 @@ impl Words {
         Words { log2_n, primes, p, table }
     }
 
-    /// What the kernel makes of a source behind its rows: times the factor, and 2 for each layer, the polynomial of these remainders.
+    /// The polynomial of these remainders, times the factor and 2 for each layer: the kernel makes it of a source behind its rows.
     fn made(&self, job: &Job, remainders: &[f64]) -> Vec<f64> {
         let prime = &self.primes[job.word as usize];
         let p = prime.p;

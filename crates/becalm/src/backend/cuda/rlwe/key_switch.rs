@@ -1,7 +1,7 @@
 //! Hybrid key switching on a device: as `backend/cpu/rlwe/key_switch.rs`, in launches over all limbs.
 
 use super::keys::DeviceKey;
-use super::tape::{Conversions, Goal, Kind, Limbs, Tape, Then};
+use super::tape::{Conversions, Kind, Limbs, Tape, Then};
 use crate::math::rns::centred;
 use becalm_cuda::Argument;
 use becalm_cuda::launch::Launch;
@@ -75,7 +75,7 @@ impl Tape<'_> {
             let target = |i: usize| {
                 let (factors, quotient) = converter.target(i);
                 let job = Self::job(words[i], j * all + i);
-                Goal { job, factors: factors.to_vec(), quotient }
+                (job, factors.to_vec(), quotient)
             };
             let targets = (0..all).filter(|i| !digit.contains(i)).map(target);
             let inverses = converter.inverses(context.ring());
@@ -185,7 +185,7 @@ impl Tape<'_> {
             let factor = -centred(context.inverse_product(&from, *word), p);
             let (factors, quotient) = converter.target(i);
             let job = Job { factor, ..Self::job(*word, i) };
-            Goal { job, factors: factors.to_vec(), quotient }
+            (job, factors.to_vec(), quotient)
         };
         let sources = converter.cofactors().iter().enumerate().map(before);
         let inverses = converter.inverses(context.ring());
@@ -217,7 +217,7 @@ impl Tape<'_> {
             let c = crate::ckks::encode::residue(factor, p);
             let whole = crate::math::rns::mul(c.rem_euclid(p as f64) as u64, base.p % p, p);
             let job = Self::job(*word, i);
-            Goal { job, factors: vec![c], quotient: -centred(whole, p) }
+            (job, vec![c], -centred(whole, p))
         };
         let targets = words.iter().enumerate().map(target);
         let mut conversions = Conversions::default();

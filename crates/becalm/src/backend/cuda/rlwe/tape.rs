@@ -210,7 +210,7 @@ impl<'a> Tape<'a> {
         count: usize,
         then: Then,
     ) {
-        let Conversions { before, conversions, constants, targets, after } = all;
+        let Conversions { before, conversions, constants, after } = all;
         if after.is_empty() {
             return;
         }
@@ -224,7 +224,8 @@ impl<'a> Tape<'a> {
         let rows = Launch::intt_rows(log2_n, sources, polynomials);
         self.launch(rows, [between, from, before, words, stride, from_stride]);
         let constants = Argument::Address(self.numbers(constants));
-        let targets = self.list(targets.iter().flat_map(Target::words));
+        let target = |job: &Job| Target { word: job.word, to: job.to };
+        let targets = self.list(after.iter().flat_map(|job| target(job).words()));
         let list = self.list(conversions.iter().flat_map(Conversion::words));
         let launch = Launch::convert_words(log2_n, &conversions, polynomials);
         let lists = [before, list, constants, targets, words];
@@ -251,13 +252,6 @@ impl<'a> Tape<'a> {
     }
 }
 
-/// A conversion's target: the transform of its limb forward, a factor for each source, and that of the quotient.
-pub(super) struct Goal {
-    pub job: Job,
-    pub factors: Vec<f64>,
-    pub quotient: f64,
-}
-
 /// Conversions of one launch.
 #[derive(Default)]
 pub(super) struct Conversions {
@@ -265,33 +259,33 @@ pub(super) struct Conversions {
     before: Vec<Job>,
     conversions: Vec<Conversion>,
     constants: Vec<f64>,
-    targets: Vec<Target>,
+    /// The transforms forward of all targets.
     after: Vec<Job>,
 }
 
 impl Conversions {
-    /// Adds one: the transform of each source and 1/d of its word, the most products between two reductions, and the targets.
+    /// Adds one: the transform back of each source and 1/d of its word, the most products between two reductions, and for each target its
+    /// transform forward, a factor for each source, and that of the quotient.
     pub fn push(
         &mut self,
         sources: impl IntoIterator<Item = Job>,
         inverses: &[f64],
         terms: usize,
-        targets: impl IntoIterator<Item = Goal>,
+        targets: impl IntoIterator<Item = (Job, Vec<f64>, f64)>,
     ) {
         let from = self.before.len() as u32;
         self.before.extend(sources);
-        let (constant, target) = (self.constants.len() as u32, self.targets.len() as u32);
+        let (constant, target) = (self.constants.len() as u32, self.after.len() as u32);
         self.constants.extend(inverses);
-        for Goal { job, factors, quotient } in targets {
+        for (job, factors, quotient) in targets {
             self.constants.extend(factors);
             self.constants.push(quotient);
-            self.targets.push(Target { word: job.word, to: job.to });
             self.after.push(job);
         }
         self.conversions.push(Conversion {
             sources: inverses.len() as u32,
             from,
-            targets: self.targets.len() as u32 - target,
+            targets: self.after.len() as u32 - target,
             target,
             terms: terms as u32,
             constant,
