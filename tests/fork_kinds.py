@@ -90,6 +90,19 @@ def packed_integers(w):
 
 
 @kind
+def bridge(w):
+    (many, _), (one, server) = w.tables, becalm.keygen("toy_2_2", **TOY)
+    key = becalm.bridge_key(many, one)
+    key.save(w.folder / "bridge")
+    key = becalm.load(w.folder / "bridge", allow_insecure=True)
+    key = becalm.from_bytes(key.to_bytes(), allow_insecure=True)
+    assert (key.source, key.key_id) == ((many.params.name, many.key_id), one.key_id)
+    assert key.params.name == "toy_2_2" and key.nbytes and key.noise < 1e-3
+    y = key.unpack(many.encrypt_packed([3, 1, 7], bits=4), 1, below=8)
+    assert one.decrypt(server.bootstrap(y, lambda m: m // 2)).tolist() == [0, 3]
+
+
+@kind
 def slots(w):
     secret, _ = w.slots
     server = secret.server(progress=False)

@@ -51,7 +51,7 @@ DONE = (
     ),
     *("becalm._bits", "becalm.circuit", "becalm.aes", "becalm.doctor", "becalm.errors"),
     *(f"becalm.{module}" for module in CKKS),
-    "becalm._ckks_packed",
+    *("becalm._ckks_packed", "becalm._bridge"),
     *("becalm._cluster", "becalm._cluster_job", "becalm._cluster_stream"),
     *("becalm._desilo", "becalm._desilo_arithmetic", "becalm._desilo_matrices"),
     *("becalm._desilo_files", "becalm._desilo_key_files"),

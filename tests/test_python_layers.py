@@ -27,7 +27,7 @@ LAYERS = (
             ckks""",
     },
     {
-        "both": "_tfhe_secret_key circuit keys",
+        "both": "_bridge _tfhe_secret_key circuit keys",
         "desilo": """_desilo _desilo_arithmetic _desilo_files _desilo_key_files _desilo_matrices
             desilo""",
     },

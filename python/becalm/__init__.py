@@ -40,6 +40,7 @@ from becalm import (
     ckks,
     integers,
 )
+from becalm._bridge import BridgeKey, bridge_key
 from becalm._called import called
 from becalm._cluster import Cluster, cluster
 from becalm._cluster_job import Job
@@ -75,6 +76,7 @@ __all__ = [
     "BadFile",
     "BadIndex",
     "BadInput",
+    "BridgeKey",
     "Ciphertext",
     "Cluster",
     "Cost",
@@ -108,6 +110,7 @@ __all__ = [
     "aes128",
     "aes_ctr",
     "boolean",
+    "bridge_key",
     "circuit",
     "ckks",
     "cluster",
@@ -403,6 +406,8 @@ def load(
         return Server(key, device=device, threads=threads)
     if kind == "becalm.slot_key":
         return SlotKey(_native.SlotKey.load(path, allow_insecure))
+    if kind == "becalm.bridge_key":
+        return BridgeKey(_native.BridgeKey.load(path, allow_insecure))
     if kind == "becalm.lwe":
         lwe, shape = _native.Lwe.load(path, allow_insecure, most)
         return Ciphertext(lwe, tuple(shape))
@@ -510,6 +515,8 @@ def from_bytes(
         return Server.from_bytes(data, **trust, device=device, threads=threads)
     if kind == "becalm.slot_key":
         return SlotKey.from_bytes(data, **trust)
+    if kind == "becalm.bridge_key":
+        return BridgeKey.from_bytes(data, **trust)
     if kind == "becalm.lwe":
         return Ciphertext.from_bytes(data, **bounded)
     if kind == "becalm.glwe":

@@ -5,6 +5,7 @@
 //! by Ctrl-C ([`call::supervised`]); integers travel as little-endian bytes, because numpy arrays are made of them and
 //! the buffer protocol is not in the stable interface of Python 3.10.
 
+mod bridge;
 mod call;
 mod ciphertext;
 mod circuit;
@@ -36,6 +37,8 @@ mod _native {
     use pyo3::prelude::*;
     use std::ffi::OsString;
 
+    #[pymodule_export]
+    use crate::bridge::BridgeKey;
     #[pymodule_export]
     use crate::ciphertext::{Glwe, Lwe};
     #[pymodule_export]

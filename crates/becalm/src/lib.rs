@@ -1,12 +1,13 @@
 //! **becalm** makes noisy ciphertexts calm again: bootstrapping of fully homomorphic encryption.
 //!
 //! The layers, each importing only what stands left of it:
-//! *math → security → params → cipher → {tfhe, ckks} → program → bootstrap → {apps, backend} → {job, laboratory}*.
+//! *math → security → params → cipher → {tfhe, ckks} → program → bootstrap → {apps, backend} → {bridge, job, laboratory}*.
 #![deny(missing_docs)]
 
 pub mod apps;
 pub mod backend;
 pub mod bootstrap;
+pub mod bridge;
 pub mod cipher;
 pub mod ckks;
 mod error;

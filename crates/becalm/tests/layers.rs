@@ -1,5 +1,5 @@
 //! The layer sentence as a test: *math → security → params → cipher → {tfhe, ckks} → program → bootstrap → {apps,
-//! backend} → {job, laboratory}*, each importing only what stands left of it.
+//! backend} → {bridge, job, laboratory}*, each importing only what stands left of it.
 //!
 //! Every path that begins with `crate::`, or climbs to the crate with `super::`, is read from the sources, tests
 //! included. An item that `lib.rs` re-exports counts as the module it comes from. Every module may use the errors.
@@ -22,7 +22,7 @@ const LAYERS: &[&[&str]] = &[
     &["program"],
     &["bootstrap"],
     &["apps", "backend"],
-    &["job", "laboratory"],
+    &["bridge", "job", "laboratory"],
 ];
 
 /// Folders that may import less than their layer: the TFHE bootstraps are arithmetic, the backends call them.

@@ -444,15 +444,25 @@ impl Chain {
     /// # Errors
     /// `WrongParams` for a set that is not known here, or not with these numbers; `Insecure` for a toy unless it is allowed.
     pub(crate) fn of_header(header: &Header, trust: Trust) -> Result<Chain> {
-        let params = CkksParams::named(&name_in(header.entry("params")?))?;
+        Chain::of_entry(header, "params", trust)
+    }
+
+    /// [`Chain::of_header`] of the set that an entry of the metadata describes.
+    pub(crate) fn of_entry(header: &Header, entry: &str, trust: Trust) -> Result<Chain> {
+        let text = header.entry(entry)?;
+        let params = CkksParams::named(&name_in(text))?;
         params.require_secure(trust.allow_insecure)?;
         let chain = Chain::new(params)?;
-        chain.require_row(header)?;
+        chain.require_same(text)?;
         Ok(chain)
     }
 
     pub(super) fn require_row(&self, header: &Header) -> Result<()> {
-        let (text, own) = (header.entry("params")?, self.params().name);
+        self.require_same(header.entry("params")?)
+    }
+
+    fn require_same(&self, text: &str) -> Result<()> {
+        let own = self.params().name;
         let row = serde_json::from_str(text)
             .map_err(|_| bad("a parameter set as JSON", "text that is none"))?;
         let (unlike, name) = (self.params().unlike(&row), name_in(text));

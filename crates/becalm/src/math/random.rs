@@ -102,6 +102,8 @@ pub enum Domain {
     Flood = 8,
     /// Parts of a key that is split among parties; index: word of the chain.
     KeyShare = 9,
+    /// Keys of the bridge from CKKS to TFHE; index: word of their ring.
+    Bridge = 10,
     /// Randomness of tests, examples and measurements that encrypts nothing.
     Test = 0xFFFF,
 }

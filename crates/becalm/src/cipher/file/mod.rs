@@ -97,6 +97,8 @@ pub enum Kind {
     CkksParty,
     /// [`PartyMessage`](crate::ckks::PartyMessage), what a party tells to make a collective key of CKKS.
     CkksMessage,
+    /// [`BridgeKey`](crate::bridge::BridgeKey), which turns packed integers of CKKS into ciphertexts of TFHE.
+    BridgeKey,
 }
 
 /// The metadata of parties of a collective key, and of their messages.
@@ -117,7 +119,7 @@ const OF_MESSAGES: &[&str] = &[
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 17] = [
+    pub const ALL: [Kind; 18] = [
         Kind::SecretKey,
         Kind::EvaluationKey,
         Kind::SlotKey,
@@ -135,6 +137,7 @@ impl Kind {
         Kind::CkksEvaluationKeys,
         Kind::CkksParty,
         Kind::CkksMessage,
+        Kind::BridgeKey,
     ];
 
     /// The word that names it in a file: `"becalm.lwe"`.
@@ -157,6 +160,7 @@ impl Kind {
             Kind::CkksEvaluationKeys => "becalm.ckks_evaluation_keys",
             Kind::CkksParty => "becalm.ckks_party",
             Kind::CkksMessage => "becalm.ckks_party_message",
+            Kind::BridgeKey => "becalm.bridge_key",
         }
     }
 
@@ -180,6 +184,7 @@ impl Kind {
             Kind::CkksEvaluationKeys => "evaluation keys of CKKS",
             Kind::CkksParty => "a party's secret of a collective key of CKKS",
             Kind::CkksMessage => "a party's message of a collective key of CKKS",
+            Kind::BridgeKey => "a key from CKKS to TFHE",
         }
     }
 
@@ -235,6 +240,9 @@ impl Kind {
             Kind::CkksEvaluationKeys => &[],
             Kind::CkksParty => OF_PARTIES,
             Kind::CkksMessage => OF_MESSAGES,
+            Kind::BridgeKey => &[
+                "checksum", "format", "key", "params", "source", "source_key", "version",
+            ],
         }
     }
 
@@ -270,7 +278,8 @@ impl Kind {
     /// Whether it holds a key, or a share of one: no result belongs in its place.
     pub fn is_key(self) -> bool {
         use Kind::*;
-        let public = matches!(self, EvaluationKey | SlotKey | CkksPublicKey | CkksEvaluationKeys);
+        let own = matches!(self, EvaluationKey | SlotKey | BridgeKey);
+        let public = own || matches!(self, CkksPublicKey | CkksEvaluationKeys);
         public || matches!(self, SecretKey | CkksSecretKey | CkksKeyShare | CkksParty)
     }
 }

@@ -1,0 +1,94 @@
+//! The key of the bridge from CKKS to TFHE.
+
+use crate::call::{detached, supervised};
+use crate::ciphertext::{Lwe, file_bytes, read};
+use crate::ckks::CkksCiphertext;
+use crate::ckks_keys::CkksSecretKey;
+use crate::ckks_machine::brief;
+use crate::keys::SecretKey;
+use crate::params::Params;
+use becalm::bridge;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::path::PathBuf;
+
+/// Turns packed integers of CKKS into ciphertexts of TFHE.
+#[pyclass(frozen, module = "becalm._native")]
+pub struct BridgeKey(bridge::BridgeKey);
+
+#[pymethods]
+impl BridgeKey {
+    /// The key from one secret key to another.
+    #[staticmethod]
+    fn make(py: Python<'_>, source: &CkksSecretKey, to: &SecretKey) -> PyResult<Self> {
+        let to = &to.0;
+        brief(py, &source.0, |c| bridge::BridgeKey::new(c, &source.1, to)).map(BridgeKey)
+    }
+
+    /// The set of the integers that it takes, and the identity of their key.
+    #[getter]
+    fn source(&self) -> (&'static str, String) {
+        let (set, key) = self.0.source();
+        (set.name, key.to_string())
+    }
+
+    /// The set of the ciphertexts that it gives.
+    #[getter]
+    fn params(&self) -> Params {
+        Params(self.0.params().clone())
+    }
+
+    /// Identity of the key of these ciphertexts.
+    #[getter]
+    fn key_id(&self) -> String {
+        self.0.key_id().to_string()
+    }
+
+    /// Bytes in memory.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.0.bytes()
+    }
+
+    /// The variance that it adds, in torus units.
+    #[getter]
+    fn noise(&self) -> f64 {
+        self.0.noise_variance()
+    }
+
+    /// The integers from `start` to `stop`, which are less than `below` where that is given.
+    fn unpack(
+        &self,
+        py: Python<'_>,
+        x: &CkksCiphertext,
+        start: usize,
+        stop: usize,
+        below: Option<u64>,
+    ) -> PyResult<Lwe> {
+        let work = || self.0.unpack(&*x.0.open()?, start..stop, below);
+        supervised(py, None, |_| x.0.on.cpu.install(work)).map(Lwe)
+    }
+
+    /// Writes a file.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        detached(py, || self.0.save(&path))
+    }
+
+    /// Reads a file.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf, allow_insecure: bool) -> PyResult<Self> {
+        read(py, allow_insecure, None, |trust| bridge::BridgeKey::load(&path, trust)).map(BridgeKey)
+    }
+
+    /// The file in memory.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        file_bytes(py, || self.0.to_bytes())
+    }
+
+    /// A key from a file in memory.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, file: &[u8], allow_insecure: bool) -> PyResult<Self> {
+        let from = |trust| bridge::BridgeKey::from_bytes(file, trust);
+        read(py, allow_insecure, None, from).map(BridgeKey)
+    }
+}

@@ -1,0 +1,263 @@
+"""The bridge from CKKS to TFHE: packed integers as single ciphertexts."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+from becalm import _html, _native, _values
+from becalm._called import called
+from becalm._ckks_packed import PackedArray
+from becalm._native import Params
+from becalm._tfhe_secret_key import SecretKey
+from becalm.ciphertext import Ciphertext
+from becalm.ckks import SecretKey as CkksSecretKey
+from becalm.errors import BadInput
+
+
+class BridgeKey(_html.Shown):
+    """Turns packed integers of CKKS into ciphertexts of TFHE. `bridge_key` makes it, and it holds
+    no secret: a server has it.
+
+    Examples
+    --------
+    >>> many, lookups = becalm.keygen("ckks_toy_table_4", allow_insecure=True, progress=False)
+    >>> one, server = becalm.keygen("tfhe_2_2", progress=False)
+    >>> bridge = becalm.bridge_key(many, one)
+    >>> x = many.encrypt_packed([3, 1, 4, 7], bits=4)
+    >>> one.decrypt(bridge.unpack(x + x)).tolist()
+    [6, 2, 8, 14]
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self, native: _native.BridgeKey) -> None:
+        self._native = native
+
+    @property
+    def params(self) -> Params:
+        """The parameter set of the ciphertexts that it gives."""
+        return self._native.params
+
+    @property
+    def key_id(self) -> str:
+        """Identity of the secret key of these ciphertexts; public."""
+        return self._native.key_id
+
+    @property
+    def source(self) -> tuple[str, str]:
+        """The parameter set of the integers that it takes, and the identity of their secret key."""
+        return self._native.source
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return self._native.nbytes
+
+    @property
+    def noise(self) -> float:
+        """The standard deviation of the error that it adds to an integer, as a part of the whole
+        torus. An integer of b bits has room for 2^-(b + 1)."""
+        return math.sqrt(self._native.noise)
+
+    @called("unpack")
+    def unpack(
+        self, x: PackedArray, start: int = 0, stop: int | None = None, *, below: int | None = None
+    ) -> Ciphertext:
+        """Packed integers as ciphertexts of TFHE, one for each.
+
+        Sums, differences and products with integers that everybody knows stay exact modulo 2^bits.
+        Tables of TFHE need the highest bit to be 0: promise it by `below`, after a table of packed
+        integers has made it true.
+
+        Parameters
+        ----------
+        x
+            Packed integers.
+        start, stop
+            Which of them, in numpy's order of all; all by default. A ciphertext takes some
+            kilobytes where a packed integer takes ten bytes.
+        below
+            A bound that all of these integers are under, at most 2^(bits - 1).
+
+        Returns
+        -------
+        Ciphertext
+            In the shape of `x` if it is all of it, else in one axis. Without its server:
+            `server.bootstrap` takes it, and `server.attach` gives it one.
+
+        Raises
+        ------
+        BadInput
+            For places that `x` does not have, and for a bound that is too large.
+        WrongKey, WrongParams
+            For integers under another key than `source`.
+        TooNoisy
+            Where errors may turn integers into others.
+        OutOfMemory
+            Where the ciphertexts do not fit.
+
+        Examples
+        --------
+        >>> many, lookups = becalm.keygen("ckks_toy_table_4", allow_insecure=True, progress=False)
+        >>> one, server = becalm.keygen("tfhe_2_2", progress=False)
+        >>> bridge = becalm.bridge_key(many, one)
+        >>> x = many.encrypt_packed([3, 1, 12, 7], bits=4)
+        >>> y = bridge.unpack(lookups.lookup(x, lambda m: m // 2), 1, 3, below=8)
+        >>> one.decrypt(server.bootstrap(y, lambda m: m * m % 8)).tolist()
+        [0, 4]
+        """
+        if not isinstance(x, PackedArray):
+            remedy = "make them by `encrypt_packed` of a secret key of CKKS with tables"
+            raise BadInput("unpack", "packed integers", type(x).__name__, remedy)
+        first = _values.count("unpack", "start", start)
+        last = x.size if stop is None else _values.count("unpack", "stop", stop)
+        bound = None if below is None else _values.count("unpack", "below", below)
+        if not first < last <= x.size:
+            wanted, got = f"places of the {x.size} integers", f"{first} to {last}"
+            raise BadInput("unpack", wanted, got, "choose a start before the stop")
+        found, begin = [], 0
+        for part, count in x._counted():
+            low, high = max(first, begin), min(last, begin + count)
+            if low < high:
+                found.append(self._native.unpack(part, low - begin, high - begin, bound))
+            begin += count
+        whole = found[0] if len(found) == 1 else _native.Lwe.concat(found)
+        return Ciphertext(whole, x.shape if last - first == x.size else (last - first,))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the key to a file, for `becalm.load`.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Raises
+        ------
+        IoError
+            If writing fails; then an old file is as it was.
+
+        Examples
+        --------
+        >>> many, lookups = becalm.keygen("ckks_toy_table_4", allow_insecure=True, progress=False)
+        >>> one, server = becalm.keygen("tfhe_2_2", progress=False)
+        >>> becalm.bridge_key(many, one).save("bridge.becalm")
+        >>> becalm.load("bridge.becalm", allow_insecure=True).key_id == one.key_id
+        True
+        """
+        self._native.save(_values.path("save", path))
+
+    def to_bytes(self) -> bytes:
+        """The file of `save` in memory; `from_bytes` reads it.
+
+        Returns
+        -------
+        bytes
+            The key, which holds no secret.
+
+        Examples
+        --------
+        >>> many, lookups = becalm.keygen("ckks_toy_table_4", allow_insecure=True, progress=False)
+        >>> one, server = becalm.keygen("tfhe_2_2", progress=False)
+        >>> sent = becalm.bridge_key(many, one).to_bytes()
+        >>> becalm.from_bytes(sent, allow_insecure=True).source == ("ckks_toy_table_4", many.key_id)
+        True
+        """
+        return self._native.to_bytes()
+
+    @classmethod
+    @called("from_bytes")
+    def from_bytes(cls, file: bytes, *, allow_insecure: bool = False) -> BridgeKey:
+        """A key from the bytes of a file, checked as by `becalm.load`.
+
+        Parameters
+        ----------
+        file
+            The bytes that `to_bytes` gave.
+        allow_insecure
+            Whether sets below 128 bits are accepted.
+
+        Returns
+        -------
+        BridgeKey
+            The same key.
+
+        Raises
+        ------
+        BadFile
+            For bytes that were altered or are of another kind.
+        Insecure
+            For a set below 128 bits that was not allowed.
+
+        Examples
+        --------
+        >>> many, lookups = becalm.keygen("ckks_toy_table_4", allow_insecure=True, progress=False)
+        >>> one, server = becalm.keygen("tfhe_2_2", progress=False)
+        >>> sent = becalm.bridge_key(many, one).to_bytes()
+        >>> becalm.BridgeKey.from_bytes(sent, allow_insecure=True).params.name
+        'tfhe_2_2'
+        """
+        data = _values.data("from_bytes", file)
+        return cls(_native.BridgeKey.from_bytes(data, bool(allow_insecure)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travels as the bytes of its file."""
+        insecure = self.params.kind != "standard" or "toy" in self.source[0]
+        return _restored, (self.to_bytes(), insecure)
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        (name, key), params = self.source, self.params
+        return "becalm.BridgeKey", [
+            ("from", f"{name}, key {key}"),
+            ("to", f"{params.name}, key {self.key_id}"),
+            ("size", _values.megabytes(self.nbytes)),
+            ("noise", f"2^{math.log2(self.noise):.1f}"),
+        ]
+
+    def __repr__(self) -> str:
+        return f"<becalm.BridgeKey from {self.source[0]} to {self.params.name}, key {self.key_id}>"
+
+
+def _restored(file: bytes, insecure: bool) -> BridgeKey:
+    return BridgeKey.from_bytes(file, allow_insecure=insecure)
+
+
+@called("bridge_key")
+def bridge_key(source: CkksSecretKey, to: SecretKey) -> BridgeKey:
+    """Makes the key that turns packed integers into ciphertexts of TFHE.
+
+    The key protects the one secret key as well as the parameter set of the other protects its own.
+
+    Parameters
+    ----------
+    source
+        A secret key of a CKKS set with tables, such as `ckks_table_4`.
+    to
+        A secret key of a TFHE set whose ciphertexts rest under the big key, such as `tfhe_2_2`. Its
+        dimension is at most the degree of the other set.
+
+    Returns
+    -------
+    BridgeKey
+        A public key of 2 MB for `ckks_table_4`.
+
+    Raises
+    ------
+    WrongParams
+        For sets that no bridge joins.
+
+    Examples
+    --------
+    >>> many, lookups = becalm.keygen("ckks_toy_table_4", allow_insecure=True, progress=False)
+    >>> one, server = becalm.keygen("tfhe_2_2", progress=False)
+    >>> bridge = becalm.bridge_key(many, one)
+    >>> bridge.noise < 2**-16
+    True
+    """
+    if not isinstance(source, CkksSecretKey) or not isinstance(to, SecretKey):
+        wanted = "a secret key of CKKS and one of TFHE"
+        got = f"{type(source).__name__} and {type(to).__name__}"
+        raise BadInput("bridge_key", wanted, got, "give both in this order")
+    return BridgeKey(_native.BridgeKey.make(source._native, to._native))
