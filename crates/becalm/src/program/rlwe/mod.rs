@@ -185,7 +185,7 @@ pub enum CkksOp {
         /// c.
         constant: f64,
     },
-    /// x + values, slot by slot.
+    /// x + values, slot by slot, or integer by integer.
     AddPlain {
         /// Result.
         dst: Reg,
@@ -401,7 +401,8 @@ pub struct CkksProgram {
     graph: Graph<CkksOp>,
     maps: Vec<MapSpec>,
     polynomials: Vec<Chebyshev>,
-    /// Values of as many slots as the ciphertexts that they meet, or one for all slots.
+    /// Values of as many slots as the ciphertexts that they meet, or one for all slots. Beside integers, those of the first places, or one for
+    /// all places.
     plaintexts: Vec<Vec<Complex>>,
     limits: Limits,
     functions: Functions,

@@ -165,12 +165,20 @@ pub(super) fn add<'a>(
 ) -> Result<Rlwe> {
     let (op, operand, at) = ("add", operand.into(), (a.level, a.scale));
     check(context, op, a, operand.values, at)?;
-    let limbs = operand.limbs(context, op, at)?;
+    Ok(plus(context, a, &operand.limbs(context, op, at)?))
+}
+
+/// `a` + integers of so many bits, place by place.
+pub(super) fn add_integers(context: &Context, a: &Rlwe, values: &[Complex], bits: u32) -> Rlwe {
+    plus(context, a, &context.plain_integers(values, bits))
+}
+
+fn plus(context: &Context, a: &Rlwe, limbs: &[f64]) -> Rlwe {
     let (n, mut out) = (context.params().degree(), a.clone());
     let first = Arc::make_mut(&mut out.parts[0]);
     let limbs = first.par_chunks_mut(n).zip(limbs.par_chunks(n)).enumerate();
     limbs.for_each(|(i, (x, y))| context.ring().add(context.word_of(a.level, i), x, y));
-    Ok(out)
+    out
 }
 
 /// `a·values`, slot by slot, rescaled: one level lower, at the scale of that level.

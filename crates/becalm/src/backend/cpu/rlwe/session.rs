@@ -286,6 +286,16 @@ impl Step<'_> {
         }
     }
 
+    /// A ciphertext and a plaintext: of values in slots, or of integers of so many bits.
+    fn plus(&self, x: &Rlwe, plaintext: u32, integers: Option<u32>) -> Result<Rlwe> {
+        let context = self.instructions.context();
+        let Some(bits) = integers else {
+            return plain::add(context, x, self.operand(plaintext));
+        };
+        let values = &self.program.plaintexts()[plaintext as usize];
+        Ok(plain::add_integers(context, x, values, bits))
+    }
+
     fn made(&self, op: &CkksOp, registers: &File, lane: usize) -> Result<Rlwe> {
         let (keyed, context) = (&self.instructions, self.instructions.context());
         let get = |reg: &Reg| registers.get(*reg, lane);
@@ -332,7 +342,7 @@ impl Step<'_> {
                 arithmetic::weighted_sum(context, &terms, info.level)
             }
             CkksOp::AddPlain { src, plaintext, .. } => {
-                plain::add(context, get(src)?, self.operand(*plaintext))
+                self.plus(get(src)?, *plaintext, info.integers)
             }
             CkksOp::MultiplyPlain { src, plaintext, .. } => {
                 plain::multiply(context, get(src)?, self.operand(*plaintext))

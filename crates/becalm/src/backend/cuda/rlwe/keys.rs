@@ -180,10 +180,13 @@ impl DeviceMap {
     }
 }
 
-/// Plaintexts on a device, encoded where a program meets them: by their number, level and scale.
+/// The number of a plaintext in its program, and the bits of the integers that it is; none of values in slots.
+type Which = (u32, Option<u32>);
+
+/// Plaintexts on a device, encoded where a program meets them: at a level and a scale.
 pub(super) struct Plains {
     device: Arc<dyn Device>,
-    made: HashMap<(u32, usize, u64), Block>,
+    made: HashMap<(Which, usize, u64), Block>,
 }
 
 impl Plains {
@@ -198,11 +201,11 @@ impl Plains {
     /// `Memory` if they do not fit; errors of the device and of `make`.
     pub fn made(
         &mut self,
-        number: u32,
+        which: Which,
         (level, scale): (usize, f64),
         make: impl FnOnce() -> Result<Arc<Scratch>>,
     ) -> Result<u64> {
-        let key = (number, level, scale.to_bits());
+        let key = (which, level, scale.to_bits());
         if let Some(block) = self.made.get(&key) {
             return Ok(block.at());
         }
