@@ -2,6 +2,7 @@
 //! results are those that the program knows.
 
 use super::{Evaluate, Evaluator, Prepared};
+use crate::backend::encoded::Encoded;
 use crate::backend::{Backend, Ckks, CkksSetup, Loaded, Plain, Session};
 use crate::cipher::{CkksKeys, Rlwe, Standing};
 use crate::ckks::{Chain, Chebyshev, Matrix};
@@ -32,7 +33,8 @@ impl Prepared {
 
     /// A program whose only plaintext is encoded already: at the level where it is used, or above.
     pub fn with_plain(program: &Arc<CkksProgram>, plain: &Arc<Plain>) -> Prepared {
-        let constants = (program.plaintexts().len() == 1).then(|| plain.constants(program));
+        let constants = (program.plaintexts().len() == 1)
+            .then(|| Encoded::of_plain(plain, program).constants());
         let walk = Arc::new(program.walk().with_constants(constants));
         Prepared { program: program.clone(), walk: Some(walk) }
     }

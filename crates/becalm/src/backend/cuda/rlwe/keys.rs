@@ -2,7 +2,8 @@
 
 use super::super::keys::require;
 use super::super::memory::Block;
-use crate::backend::cpu::rlwe::{LinearMap, encoded, permute};
+use crate::backend::cpu::rlwe::permute;
+use crate::backend::encoded::{LinearMap, encoded};
 use crate::cipher::{Held, Purpose, SwitchKey};
 use crate::ckks::{Context, Steps};
 use crate::math::rns::Scratch;
@@ -168,13 +169,12 @@ impl DeviceMap {
             diagonals.insert(place, DeviceDiagonal { at: memory.at() + at, tiled });
             at += Self::bytes(context, map, tiled);
         }
-        let (level, steps, scale) = map.shape();
+        let LinearMap { level, steps, scale, .. } = *map;
         Ok(DeviceMap { level, steps, scale, diagonals, _memory: memory })
     }
 
     fn bytes(context: &Context, map: &LinearMap, tiled: bool) -> u64 {
-        let (level, ..) = map.shape();
-        let limbs = context.words(level) + context.special();
+        let limbs = context.words(map.level) + context.special();
         let each = context.params().degree() / if tiled { 8 } else { 1 };
         (8 * limbs * each) as u64
     }
