@@ -87,6 +87,9 @@ def packed_integers(w):
     assert server._plan.tables(4, [list(range(16))])
     # Another table keeps the matrices of the last.
     assert secret.decrypt(server.lookup(y, lambda m: m // 2)).tolist() == [5, 2, 0]
+    p = becalm.Program(secret.params.name)
+    p.output(p.input(bits=4).lookup(lambda m: 15 - m) + 1)
+    assert secret.decrypt(server.run(p, x)).tolist() == [13, 15, 1]
 
 
 @kind

@@ -97,6 +97,70 @@ def test_files_and_public_keys(keys, values, x, tmp_path):
     assert secret.decrypt(public.encrypt_packed([1, 2, 3], bits=2)).tolist() == [1, 2, 3]
 
 
+def test_a_program_of_packed_integers_is_recorded_saved_and_run(keys, values, x, tmp_path):
+    secret, server = keys
+    p = becalm.Program("ckks_toy_table_4")
+    a, b = p.input(bits=4), p.input(bits=4)
+    half, odd = p.lookup_many(3 * a - b + 21, [lambda m: m // 2, [m % 2 for m in range(16)]])
+    p.output([half, 7 - odd], (-a).lookup(range(16)) - 17 + b)
+    assert (p.inputs, p.outputs, p.cost.bootstraps) == (2, 3, 2)
+    assert (a.bits, repr(a)) == (4, "<becalm.ckks.PackedRegister 0: integers of 4 bits>")
+    other = np.random.default_rng(8).integers(0, 16, values.shape)
+    y = secret.encrypt_packed(other, bits=4)
+    inner = (3 * values - other + 21) % 16
+    wanted = [inner // 2, 7 - inner % 2, (-values - 17 + other) % 16]
+    p.save(tmp_path / "p")
+    for program in (p, becalm.load(tmp_path / "p", allow_insecure=True)):
+        made = server.run(program, x, y)
+        for got, right in zip(made, wanted, strict=True):
+            assert isinstance(got, ckks.PackedArray) and (secret.decrypt(got) == right).all()
+        assert made[0].error < 2**-15
+    # Ciphertexts of one array are lanes.
+    many = np.random.default_rng(9).integers(0, 16, 5000)
+    z = secret.encrypt_packed(many, bits=4)
+    before = server._machine.runs
+    assert (secret.decrypt(server.run(p, z, z)[2]) == (-17) % 16).all()
+    assert server._machine.runs == before + 1
+    own = becalm.keygen("ckks_toy_table_4", needs=p.needs, bootstrap=None, **TOY)
+    x = own.secret.encrypt_packed([1, 2], bits=4)
+    assert own.secret.decrypt(own.server.run(p, x, x)[0]).tolist() == [3, 4]
+
+
+def test_wrong_calls_of_programs_say_why(keys, x):
+    secret, server = keys
+    p, q = becalm.Program("ckks_toy_table_4"), becalm.Program("ckks_toy_table_4")
+    a, b = p.input(bits=4), p.input(bits=2)
+    v = p.input()
+    p.output(a + 1)
+    refused = [
+        (errors.BadInput, lambda: p.input(bits=5), "1 to 4 bits"),
+        (errors.BadInput, lambda: p.input(bits=4, level=0), "the bits of integers alone"),
+        (errors.WrongParams, lambda: becalm.Program("ckks_toy_12").input(bits=4), "ckks_table_4"),
+        (errors.BadInput, lambda: a + b, "4 bits"),
+        (errors.BadInput, lambda: a + q.input(bits=4), "another program"),
+        (errors.BadInput, lambda: q.lookup(a, range(16)), "another program"),
+        (errors.BadInput, lambda: q.output(a), "another program"),
+        (errors.BadInput, lambda: a + x, "server.run"),
+        (errors.BadInput, lambda: x + a, "a register of a program"),
+        (errors.BadInput, lambda: a + np.arange(2), "server.run"),
+        (errors.BadInput, lambda: p.lookup(x, range(16)), "server.lookup"),
+        (errors.BadInput, lambda: a.lookup(range(15)), "16 entries"),
+        (errors.Unsupported, lambda: a // 2, r"program.lookup\(x"),
+        (errors.Unsupported, lambda: a * a, "everybody knows"),
+        (errors.BadInput, lambda: v + a, "packed integers"),
+        (errors.BadInput, lambda: a + v, "ciphertexts of the same kind"),
+        (errors.BadInput, lambda: server.run(p, x, x, secret.encrypt([0.5])), "2 bits"),
+    ]
+    for kind, call, text in refused:
+        with pytest.raises(kind, match=text):
+            call()
+    q.output(q.input(bits=4) - q.input(bits=4))
+    with pytest.raises(errors.BadInput, match="one shape"):
+        server.run(q, x, secret.encrypt_packed([1], bits=4))
+    with pytest.raises(errors.BadInput, match="integers of 4 bits"):
+        server.run(q, x, secret.encrypt([0.5], level=0))
+
+
 def test_wrong_calls_say_why(keys, x):
     secret, server = keys
     refused = [

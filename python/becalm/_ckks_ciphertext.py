@@ -424,8 +424,8 @@ def require(x: object, op: str) -> Ciphertext:
     raise BadInput(op, "a CKKS ciphertext", "a register of a program", remedy)
 
 
-def lanes_of(inputs: Sequence[Any]) -> tuple[list[list[Ciphertext]], bool]:
-    """The ciphertexts of each lane, and whether there may be several."""
+def lanes_of(inputs: Sequence[Any]) -> tuple[list[list[_native.CkksCiphertext]], bool]:
+    """The ciphertexts of each lane, native or not, and whether there may be several lanes."""
     lists = [list(x) if isinstance(x, (list, tuple)) else None for x in inputs]
     counts = sorted({len(x) for x in lists if x is not None})
     if len(counts) > 1 or counts == [0]:
@@ -434,4 +434,8 @@ def lanes_of(inputs: Sequence[Any]) -> tuple[list[list[Ciphertext]], bool]:
         raise BadInput("run", "lists of one length, of one ciphertext or more", got, remedy)
     count = counts[0] if counts else 1
     each = [x if x is not None else [y] * count for x, y in zip(lists, inputs, strict=True)]
-    return [[require(x[lane], "run") for x in each] for lane in range(count)], bool(counts)
+
+    def native(x: object) -> _native.CkksCiphertext:
+        return x if isinstance(x, _native.CkksCiphertext) else require(x, "run")._native
+
+    return [[native(x[lane]) for x in each] for lane in range(count)], bool(counts)

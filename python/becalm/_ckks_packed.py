@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,10 @@ from becalm._progress import Progress
 from becalm.errors import BadInput, Unsupported, WrongKey
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from becalm._ckks_prepared import Prepared
+    from becalm._ckks_program import Program
     from becalm._ckks_secret_key import SecretKey
     from becalm._ckks_server import Server
 
@@ -27,7 +30,91 @@ if TYPE_CHECKING:
 Entries = Callable[[int], int] | Sequence[int] | npt.NDArray[Any]
 
 
-class PackedArray(ByTable, _html.Shown):
+class Packed(ByTable, _html.Shown):
+    """The operators of packed integers, which are encrypted or registers of a program."""
+
+    __slots__ = ()
+    _what = "packed integers"
+    #: The one that looks up, in a remedy.
+    _side: ClassVar[str] = "server"
+    #: numpy leaves its operators to this class.
+    __array_ufunc__ = None
+
+    @property
+    def bits(self) -> int:
+        """Bits of an integer: sums are taken modulo 2^bits."""
+        raise NotImplementedError
+
+    def _each(self, apply: Callable[[Any], Any]) -> Self:
+        """The integers of a call that a native ciphertext and a native register share."""
+        raise NotImplementedError
+
+    def _paired(self, op: str, other: Any, apply: Callable[[Any, Any], Any]) -> Self:
+        """The same of a call with other integers beside them: packed ones, or an array."""
+        raise NotImplementedError
+
+    def _one(self, op: str, value: Any) -> float | None:
+        """An integer that everybody knows, for all places, modulo 2^bits; none of several."""
+        if isinstance(value, Packed):
+            return None
+        given = _values.integers(op, value)
+        return None if given.ndim else float(int(given) & ((1 << self.bits) - 1))
+
+    @called("add")
+    def __add__(self, other: Any) -> Self:
+        if (one := self._one("add", other)) is not None:
+            return self._each(lambda x: x.add_plain(one))
+        return self._paired("add", other, lambda a, b: a.add(b))
+
+    __radd__ = __add__
+
+    @called("subtract")
+    def __sub__(self, other: Any) -> Self:
+        if (one := self._one("subtract", other)) is not None:
+            return self._each(lambda x: x.subtract_plain(one))
+        return self._paired("subtract", other, lambda a, b: a.subtract(b))
+
+    @called("subtract")
+    def __rsub__(self, other: Any) -> Self:
+        if (one := self._one("subtract", other)) is not None:
+            return self._each(lambda x: x.subtract_from_plain(one))
+        return self._paired("subtract", other, lambda a, b: b.subtract(a))
+
+    def __pos__(self) -> Self:
+        return self
+
+    @called("negate")
+    def __neg__(self) -> Self:
+        return self._each(lambda x: x.negate())
+
+    @called("multiply")
+    def __mul__(self, factor: Any) -> Self:
+        if isinstance(factor, Packed):
+            remedy = "multiply digits by tables: a*b = ((a + b)**2 - (a - b)**2)/4"
+            raise Unsupported("multiply", "an integer that everybody knows", "a ciphertext", remedy)
+        values = _values.integers("multiply", factor)
+        if values.ndim or isinstance(factor, (bool, np.bool_)):
+            remedy = "multiply by one integer, or look each up in a table"
+            raise BadInput("multiply", "one integer for all", f"the shape {values.shape}", remedy)
+        return self._each(lambda x: x.multiple(int(values)))
+
+    __rmul__ = __mul__
+
+    def _looked_up(self, formula: str) -> str:
+        return f"use {self._side}.lookup(x, lambda m: {formula.format(p=1 << self.bits)})"
+
+    def __getitem__(self, key: object) -> NoReturn:
+        raise self._apart()
+
+    def __iter__(self) -> NoReturn:
+        raise self._apart()
+
+    def _apart(self) -> Unsupported:
+        remedy = "decrypt it and take them there, or encrypt them in several arrays"
+        return Unsupported("index", "operations on all integers together", "places", remedy)
+
+
+class PackedArray(Packed):
     """Encrypted integers below 2^bits, of any shape. `SecretKey.encrypt_packed` makes them.
 
     Sums, differences and products with small integers that everybody knows are exact modulo
@@ -44,10 +131,7 @@ class PackedArray(ByTable, _html.Shown):
     """
 
     __slots__ = ("_bits", "_parts", "_server", "_shape")
-    _what = "packed integers"
     _compared = "decrypt them, or look the difference up: server.lookup(x - y, lambda d: d == 0)"
-    #: numpy leaves its operators to this class.
-    __array_ufunc__ = None
 
     def __init__(
         self,
@@ -147,6 +231,10 @@ class PackedArray(ByTable, _html.Shown):
     def _each(self, apply: Callable[[Any], Any]) -> PackedArray:
         return self._of(applied([[part] for part in self._parts], apply))
 
+    def _paired(self, op: str, other: Any, apply: Callable[[Any, Any], Any]) -> PackedArray:
+        pairs = list(zip(self._parts, self._beside(op, other), strict=True))
+        return self._of(applied(pairs, apply))
+
     def _public(self, op: str, value: Any) -> npt.NDArray[np.int64]:
         """Integers that everybody knows, one for each of these, modulo 2^bits."""
         given = _values.integers(op, value)
@@ -159,6 +247,9 @@ class PackedArray(ByTable, _html.Shown):
 
     def _beside(self, op: str, other: Any) -> list[_native.CkksCiphertext]:
         """The ciphertexts of another array, or of integers that everybody knows."""
+        if isinstance(other, PackedRegister):
+            wanted, remedy = "encrypted integers", "make them an argument of the program as well"
+            raise BadInput(op, wanted, "a register of a program", remedy)
         if not isinstance(other, PackedArray):
             chunks = _chunks(self._public(op, other), [_count(part) for part in self._parts])
             pairs = zip(self._parts, chunks, strict=True)
@@ -167,56 +258,6 @@ class PackedArray(ByTable, _html.Shown):
             wanted, got = f"the shape {self._shape}", f"the shape {other._shape}"
             raise BadInput(op, wanted, got, "encrypt both in one shape")
         return other._parts
-
-    @called("add")
-    def __add__(self, other: Any) -> PackedArray:
-        pairs = list(zip(self._parts, self._beside("add", other), strict=True))
-        return self._of(applied(pairs, lambda a, b: a.add(b)))
-
-    __radd__ = __add__
-
-    @called("subtract")
-    def __sub__(self, other: Any) -> PackedArray:
-        pairs = list(zip(self._parts, self._beside("subtract", other), strict=True))
-        return self._of(applied(pairs, lambda a, b: a.subtract(b)))
-
-    @called("subtract")
-    def __rsub__(self, other: Any) -> PackedArray:
-        pairs = list(zip(self._beside("subtract", other), self._parts, strict=True))
-        return self._of(applied(pairs, lambda a, b: a.subtract(b)))
-
-    def __pos__(self) -> PackedArray:
-        return self
-
-    @called("negate")
-    def __neg__(self) -> PackedArray:
-        return self._each(lambda x: x.negate())
-
-    @called("multiply")
-    def __mul__(self, factor: Any) -> PackedArray:
-        if isinstance(factor, PackedArray):
-            remedy = "multiply digits by tables: a*b = ((a + b)**2 - (a - b)**2)/4"
-            raise Unsupported("multiply", "an integer that everybody knows", "a ciphertext", remedy)
-        values = _values.integers("multiply", factor)
-        if values.ndim or isinstance(factor, (bool, np.bool_)):
-            remedy = "multiply by one integer, or look each up in a table"
-            raise BadInput("multiply", "one integer for all", f"the shape {values.shape}", remedy)
-        return self._each(lambda x: x.multiple(int(values)))
-
-    __rmul__ = __mul__
-
-    def _looked_up(self, formula: str) -> str:
-        return f"use server.lookup(x, lambda m: {formula.format(p=1 << self._bits)})"
-
-    def __getitem__(self, key: object) -> NoReturn:
-        raise self._apart()
-
-    def __iter__(self) -> NoReturn:
-        raise self._apart()
-
-    def _apart(self) -> Unsupported:
-        remedy = "decrypt it and take them there, or encrypt them in several arrays"
-        return Unsupported("index", "operations on all integers together", "places", remedy)
 
     @called("lookup")
     def lookup(self, table: Entries, *, progress: Progress = None) -> PackedArray:
@@ -281,7 +322,7 @@ class PackedArray(ByTable, _html.Shown):
         >>> secret.decrypt(secret.load("packed.becalm")).tolist()
         [1, 2, 3, 15]
         """
-        self._one().save(_values.path("save", path))
+        self._single().save(_values.path("save", path))
 
     def to_bytes(self) -> bytes:
         """The bytes of the file that `save` writes.
@@ -301,9 +342,9 @@ class PackedArray(ByTable, _html.Shown):
         >>> secret.decrypt(server.from_bytes(packed.to_bytes())).tolist()
         [1, 2, 3, 15]
         """
-        return self._one().to_bytes()
+        return self._single().to_bytes()
 
-    def _one(self) -> _native.CkksCiphertext:
+    def _single(self) -> _native.CkksCiphertext:
         if len(self._parts) > 1:
             most = _count(self._parts[0])
             wanted, remedy = f"at most {most} integers", "encrypt and save them in parts"
@@ -327,6 +368,81 @@ class PackedArray(ByTable, _html.Shown):
     def __reduce__(self) -> NoReturn:
         remedy = "to_bytes() here, and server.from_bytes() there"
         raise Unsupported("copy", "an object that can be pickled", "a ciphertext", remedy)
+
+
+class PackedRegister(Packed):
+    """Packed integers of a program, not yet computed: of as many as there are in its arguments.
+
+    It has the operators of a `PackedArray`. An integer that everybody knows stands for all places.
+
+    Examples
+    --------
+    >>> p = becalm.Program("ckks_toy_table_4")
+    >>> x = p.input(bits=4)
+    >>> (2 * x + 1).lookup(lambda m: m // 2).bits
+    4
+    """
+
+    __slots__ = ("_native", "program")
+    _side = "program"
+
+    def __init__(self, native: _native.CkksRegister, program: Program) -> None:
+        self._native = native
+        #: The program that it belongs to.
+        self.program = program
+        program._noted()
+
+    @property
+    def params(self) -> Params:
+        """The parameter set."""
+        return self.program.params
+
+    @property
+    def bits(self) -> int:
+        """Bits of an integer: sums are taken modulo 2^bits."""
+        return self._native.bits or 0
+
+    def lookup(self, table: Entries) -> PackedRegister:
+        """Each integer's entry in a table; see `Program.lookup`.
+
+        Parameters
+        ----------
+        table
+            As for `Program.lookup`.
+
+        Returns
+        -------
+        PackedRegister
+            The entries.
+
+        Examples
+        --------
+        >>> becalm.Program("ckks_toy_table_4").input(bits=2).lookup([3, 2, 1, 0]).bits
+        2
+        """
+        return self.program.lookup(self, table)
+
+    def _each(self, apply: Callable[[Any], Any]) -> PackedRegister:
+        return PackedRegister(apply(self._native), self.program)
+
+    def _paired(self, op: str, other: Any, apply: Callable[[Any, Any], Any]) -> PackedRegister:
+        if isinstance(other, PackedRegister):
+            return PackedRegister(apply(self._native, other._native), self.program)
+        got = "an array of them" if isinstance(other, PackedArray) else "several"
+        remedy = "declare the others by input(bits=...), and pass them to server.run"
+        raise BadInput(op, "a register of this program, or one integer for all", got, remedy)
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
+        facts = [("bits", self.bits), ("parameter set", self._native.params)]
+        return "becalm.ckks.PackedRegister", facts
+
+    def __repr__(self) -> str:
+        bits = _values.counted(self.bits, "bit")
+        return f"<becalm.ckks.PackedRegister {self._native.index}: integers of {bits}>"
+
+    def __reduce__(self) -> NoReturn:
+        remedy = "save the program"
+        raise Unsupported("copy", "an object that can be pickled", "a register", remedy)
 
 
 class LooksUp:
@@ -407,7 +523,7 @@ class LooksUp:
         if x.key_id != self._keys.key_id:
             remedy = "use the server of the key it was encrypted with"
             raise WrongKey("look up", f"key {self._keys.key_id}", x.key_id, remedy)
-        entries = tuple(tuple(_entries(table, x.bits)) for table in tables)
+        entries = entries_of(tables, x.bits)
         ready = self._prepared.of(
             ("tables", x.bits, entries),
             'make keys with kinds="table"',
@@ -455,6 +571,21 @@ def _chunks(
     values: npt.NDArray[np.int64], counts: Sequence[int]
 ) -> Iterable[npt.NDArray[np.int64]]:
     return np.split(values, np.cumsum(counts)[:-1])
+
+
+def spread(inputs: Sequence[Any]) -> tuple[list[Any], tuple[int, ...]]:
+    """Arguments of a program, packed ones as their ciphertexts, and the shape of these."""
+    packed = [x.shape for x in inputs if isinstance(x, PackedArray)]
+    if len(set(packed)) > 1:
+        wanted, got = f"integers of the shape {packed[0]}", " and ".join(map(str, packed[1:]))
+        raise BadInput("run", wanted, got, "encrypt all in one shape")
+    given = [x._parts if isinstance(x, PackedArray) else x for x in inputs]
+    return given, packed[0] if packed else ()
+
+
+def entries_of(tables: Sequence[Entries], bits: int) -> tuple[tuple[int, ...], ...]:
+    """The entries of tables, for integers of so many bits."""
+    return tuple(tuple(_entries(table, bits)) for table in tables)
 
 
 def _entries(table: Entries, bits: int) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from becalm._called import called, line
 from becalm._ckks_arithmetic import Matrix
 from becalm._ckks_computes import Computes
 from becalm._ckks_cost import Cost, Needs
+from becalm._ckks_packed import Entries, PackedRegister, entries_of
 from becalm._ckks_sets import USUAL_SIZE, Params, params, planned, slots_of, staged
 from becalm._ckks_vector import Vector, at_level, operand
 from becalm._names import CkksName
@@ -91,6 +92,10 @@ class Register(Vector[_native.CkksRegister]):
     def __reduce__(self) -> Any:
         remedy = "save the program"
         raise Unsupported("copy", "an object that can be pickled", "a register", remedy)
+
+
+#: A result of a program.
+Result: TypeAlias = "Register | PackedRegister"
 
 
 class Program(Computes[Register, _native.CkksRegister], _programs.Program, scheme="ckks"):
@@ -194,10 +199,21 @@ class Program(Computes[Register, _native.CkksRegister], _programs.Program, schem
         """The level that each argument is taken at, and the level of each result."""
         return [i[0] for i in self._native.inputs], [o[0] for o in self._native.outputs]
 
+    @overload
     def input(
-        self, *, level: int | None = None, slots: int | None = None, real: bool = True
-    ) -> Register:
-        """A new argument.
+        self, *, level: int | None = ..., slots: int | None = ..., real: bool = ...
+    ) -> Register: ...
+    @overload
+    def input(self, *, bits: int) -> PackedRegister: ...
+    def input(
+        self,
+        *,
+        level: int | None = None,
+        slots: int | None = None,
+        real: bool = True,
+        bits: int | None = None,
+    ) -> Register | PackedRegister:
+        """A new argument: a vector, or packed integers.
 
         Parameters
         ----------
@@ -209,10 +225,12 @@ class Program(Computes[Register, _native.CkksRegister], _programs.Program, schem
         real
             Whether all values are real. A bootstrap of real values takes half the time, and the
             program then refuses ciphertexts that are not known to be real.
+        bits
+            For integers of so many bits, which stand alone.
 
         Returns
         -------
-        Register
+        Register or PackedRegister
             The argument.
 
         Examples
@@ -220,12 +238,75 @@ class Program(Computes[Register, _native.CkksRegister], _programs.Program, schem
         >>> becalm.Program("ckks_toy_12", slots=4).input(level=2).level
         2
         """
+        if bits is not None:
+            if level is not None or slots is not None:
+                remedy = "leave level and slots out: integers are at level 0, in all places"
+                raise BadInput("input", "the bits of integers alone", "level or slots", remedy)
+            count = _values.count("input", "bits", bits)
+            return PackedRegister(self._native.input_integers(count), self)
         set_ = self.params
         at = set_.levels if level is None else at_level("input", level, set_.levels)
         count = self._slots if slots is None else slots_of("input", slots, set_.name)
         return Register(self._native.input(at, count, bool(real)), self)
 
-    def output(self, *registers: Register | Sequence[Register]) -> None:
+    def lookup(self, x: PackedRegister, table: Entries) -> PackedRegister:
+        """Replaces each integer by its entry in a table.
+
+        Parameters
+        ----------
+        x
+            Packed integers of this program.
+        table
+            2^bits entries below 2^bits, or a function of one integer.
+
+        Returns
+        -------
+        PackedRegister
+            The entries, with a small error whatever that of `x` was.
+
+        Raises
+        ------
+        BadInput
+            For another number of entries, or entries that are too large.
+
+        Examples
+        --------
+        >>> p = becalm.Program("ckks_toy_table_4")
+        >>> p.output(p.lookup(p.input(bits=4), lambda m: m * m % 16))
+        >>> p.cost.bootstraps
+        1
+        """
+        return self.lookup_many(x, [table])[0]
+
+    def lookup_many(self, x: PackedRegister, tables: Sequence[Entries]) -> list[PackedRegister]:
+        """Looks the same integers up in several tables, which share most of the work.
+
+        Parameters
+        ----------
+        x
+            As for `lookup`.
+        tables
+            The tables.
+
+        Returns
+        -------
+        list of PackedRegister
+            The entries in each table.
+
+        Examples
+        --------
+        >>> p = becalm.Program("ckks_toy_table_4")
+        >>> len(p.lookup_many(p.input(bits=2), [[0, 0, 1, 1], [0, 1, 0, 1]]))
+        2
+        """
+        if not isinstance(x, PackedRegister):
+            remedy = "declare them by input(bits=4); server.lookup takes encrypted ones"
+            raise BadInput("look up", "packed integers of this program", type(x).__name__, remedy)
+        recorded = self._planned.tables(x.bits, entries_of(tables, x.bits))
+        made = self._native.append(recorded, [x._native])
+        return [PackedRegister(y, self) for y in made]
+
+    def output(self, *registers: Result | Sequence[Result]) -> None:
         """Marks registers as results, in this order.
 
         Examples
@@ -239,7 +320,8 @@ class Program(Computes[Register, _native.CkksRegister], _programs.Program, schem
             if isinstance(r, (list, tuple)):
                 self.output(*r)
             else:
-                self._native.output(self._operand("output", r)._native)
+                own = r if isinstance(r, PackedRegister) else self._operand("output", r)
+                self._native.output(own._native)
 
     def bootstrap(
         self,

@@ -14,7 +14,7 @@ from becalm._called import called
 from becalm._ckks_arithmetic import Matrix
 from becalm._ckks_ciphertext import Ciphertext, as_said, lanes_of, owned, require
 from becalm._ckks_computes import Computes, named
-from becalm._ckks_packed import LooksUp, of_file
+from becalm._ckks_packed import LooksUp, PackedArray, of_file, spread
 from becalm._ckks_prepared import Prepared
 from becalm._ckks_program import Program, recorded
 from becalm._ckks_secret_key import SecretKey
@@ -511,7 +511,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
     def run(
         self,
         program: Program,
-        *inputs: Ciphertext | Sequence[Ciphertext],
+        *inputs: Ciphertext | Sequence[Ciphertext] | PackedArray,
         progress: Progress = None,
     ) -> Any:
         """Runs a recorded program, each input one of its arguments.
@@ -523,15 +523,15 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         inputs
             A ciphertext for each argument, at the level of the argument or above; or a list of
             them, one for each lane. Lists have one length, and a single ciphertext beside lists
-            goes to every lane.
+            goes to every lane. For an argument of integers packed ones, all of one shape.
         progress
             As for a bootstrap.
 
         Returns
         -------
         object
-            A ciphertext, or a list with one for each lane. If the program has several outputs, a
-            tuple of these.
+            A ciphertext, or a list with one for each lane; or packed integers. If the program has
+            several outputs, a tuple of these.
 
         Raises
         ------
@@ -566,22 +566,27 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         if len(inputs) != program.inputs:
             wanted, got = f"{program.inputs} inputs", str(len(inputs))
             raise BadInput("run", wanted, got, "pass one for each argument")
-        lanes, batch = lanes_of(inputs)
+        given, shape = spread(inputs)
+        lanes, batch = lanes_of(given)
         own = [[owned("run", x, self.key_id) for x in lane] for lane in lanes]
         # Refused before matrices are encoded.
         program._native.real([all(lane[i].real for lane in own) for i in range(len(inputs))])
         ready = self._prepared.of_program(program._native, program.cost.diagonals)
         with _progress.shown(progress, "program", 1.0) as callback, named(""):
-            made = ready.run([[x._native for x in lane] for lane in own], callback)
-        before = {x._native.loss for lane in own for x in lane}
+            made = ready.run(own, callback)
+        before = {x.loss for lane in own for x in lane}
 
-        def result(y: _native.CkksCiphertext) -> Ciphertext:
+        def one(y: _native.CkksCiphertext) -> Ciphertext:
             lost = y.loss if y.doubt else None
             where = program._line(lost[2]) if lost and lost not in before else ""
             return Ciphertext(y, self, where)
 
-        each = [[result(y) for y in lane] for lane in made]
-        results = [list(column) if batch else column[0] for column in zip(*each, strict=True)]
+        def result(lanes: Sequence[_native.CkksCiphertext]) -> Any:
+            if lanes[0].integers:
+                return PackedArray(lanes, shape, self)
+            return [one(y) for y in lanes] if batch else one(lanes[0])
+
+        results = [result(lanes) for lanes in zip(*made, strict=True)]
         return results[0] if len(results) == 1 else tuple(results)
 
 

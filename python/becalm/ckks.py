@@ -57,7 +57,7 @@ from becalm._ckks_cost import Cost, Needs
 from becalm._ckks_files import load_public_key, load_secret_key
 from becalm._ckks_function import Function, concatenate, packed, unpacked
 from becalm._ckks_keygen import asked, keys_of, machine_of
-from becalm._ckks_packed import PackedArray
+from becalm._ckks_packed import PackedArray, PackedRegister
 from becalm._ckks_program import Program, Register
 from becalm._ckks_secret_key import PublicKey, SecretKey
 from becalm._ckks_server import Server
@@ -96,6 +96,7 @@ __all__ = [
     "Matrix",
     "Needs",
     "PackedArray",
+    "PackedRegister",
     "Params",
     "PartialDecryption",
     "Party",

@@ -66,9 +66,10 @@ fn require_room(plan: &KeyPlan, args: &KeygenArgs) -> becalm::Result<()> {
         }
         false => "free memory, or make keys for fewer programs",
     };
-    // A program is for one set.
-    let words = |o: &Offer| o.set.filter(|_| any).map(|set| format!("--params {}", set.name));
-    plan.require_keys("keygen", available_memory(), words, otherwise)
+    // A program is for one set, and this command makes its keys in their usual size and form.
+    let set = |o: &Offer| o.set.filter(|_| any && o.size.is_none() && o.form.is_none());
+    let words = |o: &Offer| set(o).map(|set| format!("--params {}", set.name));
+    plan.clone().alone().require("keygen", available_memory(), words, otherwise)
 }
 
 /// Makes a secret key and evaluation keys of a set of CKKS.

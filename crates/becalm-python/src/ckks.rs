@@ -76,12 +76,11 @@ impl CkksCiphertext {
     fn beside(
         &self,
         py: Python<'_>,
-        op: &'static str,
         given: &Given<'_>,
         operator: impl FnOnce(Beside) -> Operator,
     ) -> PyResult<Self> {
         let operator = operator(given.beside());
-        self.with(&[&self.0], given.encoded()).operator(py, op, &operator).map(CkksCiphertext)
+        self.with(&[&self.0], given.encoded()).one(py, &operator).map(CkksCiphertext)
     }
 }
 
@@ -249,41 +248,37 @@ impl CkksCiphertext {
 
     /// `self + other`.
     fn add(&self, py: Python<'_>, other: &CkksCiphertext) -> PyResult<Self> {
-        self.with(&[&self.0, &other.0], None)
-            .operator(py, "add", &Operator::Add)
-            .map(CkksCiphertext)
+        self.with(&[&self.0, &other.0], None).one(py, &Operator::Add).map(CkksCiphertext)
     }
 
     /// `self − other`.
     fn subtract(&self, py: Python<'_>, other: &CkksCiphertext) -> PyResult<Self> {
-        self.with(&[&self.0, &other.0], None)
-            .operator(py, "subtract", &Operator::Subtract)
-            .map(CkksCiphertext)
+        self.with(&[&self.0, &other.0], None).one(py, &Operator::Subtract).map(CkksCiphertext)
     }
 
     /// `−self`.
     fn negate(&self, py: Python<'_>) -> PyResult<Self> {
-        self.with(&[&self.0], None).operator(py, "negate", &Operator::Negate).map(CkksCiphertext)
+        self.with(&[&self.0], None).one(py, &Operator::Negate).map(CkksCiphertext)
     }
 
     /// `self + values`; of encoded values at the lower of the two levels.
     fn add_plain(&self, py: Python<'_>, values: Given<'_>) -> PyResult<Self> {
-        self.beside(py, "add", &values, Operator::AddPlain)
+        self.beside(py, &values, Operator::AddPlain)
     }
 
     /// `self − values`.
     fn subtract_plain(&self, py: Python<'_>, values: Given<'_>) -> PyResult<Self> {
-        self.beside(py, "subtract", &values, Operator::SubtractPlain)
+        self.beside(py, &values, Operator::SubtractPlain)
     }
 
     /// `values − self`.
     fn subtract_from_plain(&self, py: Python<'_>, values: Given<'_>) -> PyResult<Self> {
-        self.beside(py, "subtract", &values, Operator::SubtractFromPlain)
+        self.beside(py, &values, Operator::SubtractFromPlain)
     }
 
     /// `self · values`, one level lower.
     fn multiply_plain(&self, py: Python<'_>, values: Given<'_>) -> PyResult<Self> {
-        self.beside(py, "multiply", &values, Operator::MultiplyPlain)
+        self.beside(py, &values, Operator::MultiplyPlain)
     }
 
     /// The bits and the count of the integers that its coefficients are; none of values in slots.
@@ -294,9 +289,7 @@ impl CkksCiphertext {
 
     /// `self · factor` for an integer, by sums.
     fn multiple(&self, py: Python<'_>, factor: i64) -> PyResult<Self> {
-        self.with(&[&self.0], None)
-            .operator(py, "multiply", &Operator::Multiple(factor))
-            .map(CkksCiphertext)
+        self.with(&[&self.0], None).one(py, &Operator::Multiple(factor)).map(CkksCiphertext)
     }
 
     /// Integers that everybody knows, 8 bytes each, as a ciphertext that hides nothing, to be added to this one of integers.
@@ -309,16 +302,12 @@ impl CkksCiphertext {
 
     /// `i · self`, exact.
     fn multiply_i(&self, py: Python<'_>) -> PyResult<Self> {
-        self.with(&[&self.0], None)
-            .operator(py, "multiply", &Operator::MultiplyI)
-            .map(CkksCiphertext)
+        self.with(&[&self.0], None).one(py, &Operator::MultiplyI).map(CkksCiphertext)
     }
 
     /// The same values at a lower level.
     fn level_down(&self, py: Python<'_>, level: usize) -> PyResult<Self> {
-        self.with(&[&self.0], None)
-            .operator(py, "level_down", &Operator::LevelDown(level))
-            .map(CkksCiphertext)
+        self.with(&[&self.0], None).one(py, &Operator::LevelDown(level)).map(CkksCiphertext)
     }
 
     /// Whether all values are known to be real.

@@ -90,9 +90,7 @@ impl CkksKeys {
         a: &CkksCiphertext,
         b: &CkksCiphertext,
     ) -> PyResult<CkksCiphertext> {
-        self.with(&[&a.0, &b.0], false)
-            .operator(py, "multiply", &Operator::Multiply)
-            .map(CkksCiphertext)
+        self.with(&[&a.0, &b.0], false).one(py, &Operator::Multiply).map(CkksCiphertext)
     }
 
     /// Σ a·b, relinearized and rescaled once.
@@ -103,21 +101,17 @@ impl CkksKeys {
         b: Vec<Bound<'_, CkksCiphertext>>,
     ) -> PyResult<CkksCiphertext> {
         let all: Vec<&Vector> = a.iter().chain(&b).map(|x| &x.get().0).collect();
-        self.with(&all, true).operator(py, "dot", &Operator::Dot).map(CkksCiphertext)
+        self.with(&all, true).one(py, &Operator::Dot).map(CkksCiphertext)
     }
 
     /// x^exponent, in one program.
     fn power(&self, py: Python<'_>, x: &CkksCiphertext, exponent: u64) -> PyResult<CkksCiphertext> {
-        self.with(&[&x.0], true)
-            .operator(py, "power", &Operator::Power(exponent))
-            .map(CkksCiphertext)
+        self.with(&[&x.0], true).one(py, &Operator::Power(exponent)).map(CkksCiphertext)
     }
 
     /// Slots rotated to the left.
     fn rotate(&self, py: Python<'_>, x: &CkksCiphertext, by: i64) -> PyResult<CkksCiphertext> {
-        self.with(&[&x.0], false)
-            .operator(py, "rotate", &Operator::Rotate(vec![by]))
-            .map(CkksCiphertext)
+        self.with(&[&x.0], false).one(py, &Operator::Rotate(vec![by])).map(CkksCiphertext)
     }
 
     /// Slots rotated to the left by each of these, from one decomposition.
@@ -127,14 +121,13 @@ impl CkksKeys {
         x: &CkksCiphertext,
         by: Vec<i64>,
     ) -> PyResult<Vec<CkksCiphertext>> {
-        let made =
-            self.with(&[&x.0], true).all(py, "rotate", |p, r| Operator::Rotate(by).record(p, r))?;
+        let made = self.with(&[&x.0], true).all(py, &Operator::Rotate(by))?;
         Ok(made.into_iter().map(CkksCiphertext).collect())
     }
 
     /// In each slot the sum of `size` slots from it on.
     fn sum(&self, py: Python<'_>, x: &CkksCiphertext, size: usize) -> PyResult<CkksCiphertext> {
-        self.with(&[&x.0], true).operator(py, "sum", &Operator::Sum(size)).map(CkksCiphertext)
+        self.with(&[&x.0], true).one(py, &Operator::Sum(size)).map(CkksCiphertext)
     }
 
     /// Refuses keys without these rotations at a level: before a matrix is encoded, which takes time.
@@ -155,7 +148,7 @@ impl CkksKeys {
         a: &CkksCiphertext,
         b: &CkksCiphertext,
     ) -> PyResult<CkksCiphertext> {
-        self.with(&[&a.0, &b.0], true).operator(py, "dot", &Operator::Inner).map(CkksCiphertext)
+        self.with(&[&a.0, &b.0], true).one(py, &Operator::Inner).map(CkksCiphertext)
     }
 
     /// The same of a vector and values.
@@ -167,7 +160,7 @@ impl CkksKeys {
     ) -> PyResult<CkksCiphertext> {
         let (inputs, operator) = ([&x.0], Operator::InnerPlain(values.beside()));
         let call = Call { plain: values.encoded(), ..self.with(&inputs, true) };
-        call.operator(py, "dot", &operator).map(CkksCiphertext)
+        call.one(py, &operator).map(CkksCiphertext)
     }
 
     /// A matrix times the slots of each ciphertext, one level lower.
@@ -194,15 +187,13 @@ impl CkksKeys {
     ) -> PyResult<CkksCiphertext> {
         let p = Chebyshev(coefficients);
         self.with(&[&x.0], true)
-            .operator(py, "polynomial", &Operator::Polynomial { p, factor, offset })
+            .one(py, &Operator::Polynomial { p, factor, offset })
             .map(CkksCiphertext)
     }
 
     /// The complex conjugate of every slot.
     fn conjugate(&self, py: Python<'_>, x: &CkksCiphertext) -> PyResult<CkksCiphertext> {
-        self.with(&[&x.0], false)
-            .operator(py, "conjugate", &Operator::Conjugate)
-            .map(CkksCiphertext)
+        self.with(&[&x.0], false).one(py, &Operator::Conjugate).map(CkksCiphertext)
     }
 
     /// Writes a file, with a note for the reader.

@@ -10,7 +10,6 @@ use becalm::ckks::Context;
 use becalm::math::buffer::or_refused;
 use becalm::math::complex::Complex;
 use becalm::params::{CkksParams, Kind};
-use becalm::program::Reg;
 use becalm::program::rlwe::{CkksProgram as Program, Operator, RlweInfo};
 use becalm::{Error, Progress, Result, UNWATCHED};
 use pyo3::prelude::*;
@@ -264,16 +263,11 @@ pub(crate) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Records a program of arguments like the inputs, and runs it on them. Errors about their keys call it `op`.
-    pub(crate) fn all(
-        self,
-        py: Python<'_>,
-        op: &'static str,
-        record: impl FnOnce(&mut Program, &[Reg]) -> Result<Vec<Reg>> + Send,
-    ) -> PyResult<Vec<Vector>> {
+    /// Records an operator on arguments like the inputs, and runs it on them.
+    pub(crate) fn all(self, py: Python<'_>, operator: &Operator) -> PyResult<Vec<Vector>> {
         let plain = self.plain.clone();
         let ready = |on: &Evaluator<Ckks>, given: &[&Rlwe]| {
-            let program = on.record(op, given, record)?;
+            let program = on.record(operator, given)?;
             Ok(plain.map_or_else(|| (&program).into(), |x| Prepared::with_plain(&program, &x)))
         };
         match self.long {
@@ -283,13 +277,8 @@ impl Call<'_> {
     }
 
     /// [`Call::all`] of an operator with one result.
-    pub(crate) fn operator(
-        self,
-        py: Python<'_>,
-        op: &'static str,
-        operator: &Operator,
-    ) -> PyResult<Vector> {
-        let mut made = self.all(py, op, |p, args| operator.record(p, args))?;
+    pub(crate) fn one(self, py: Python<'_>, operator: &Operator) -> PyResult<Vector> {
+        let mut made = self.all(py, operator)?;
         made.pop().ok_or_else(|| crate::call::raise(no_result()))
     }
 

@@ -114,6 +114,12 @@ impl CkksProgram {
         Ok(CkksRegister { recorder: self.0.clone(), reg })
     }
 
+    /// A new argument of integers of so many bits.
+    fn input_integers(&self, bits: u32) -> PyResult<CkksRegister> {
+        let reg = record(&self.0, &[], |recording, _| recording.input_integers(bits))?;
+        Ok(CkksRegister { recorder: self.0.clone(), reg })
+    }
+
     /// An empty program for the set of a ciphertext.
     #[staticmethod]
     fn beside(x: &CkksCiphertext) -> PyResult<Self> {
@@ -372,6 +378,12 @@ impl CkksRegister {
     #[getter]
     fn slots(&self) -> usize {
         self.info().slots
+    }
+
+    /// The bits of the integers that its coefficients are; none of values in slots.
+    #[getter]
+    fn bits(&self) -> Option<u32> {
+        self.info().integers
     }
 
     /// Whether all values are known to be real.

@@ -25,13 +25,13 @@ const CRATES: &[&str] = &[
 ];
 
 /// Folders of the library and their modules from left to right. Modules in one row do not know each other: no scheme knows the other,
-/// and no machine another one, but that a GPU takes constants in the form of the CPU.
+/// and no machine another one, but that the CPU brings arguments to their level and turns keys for a GPU.
 const ORDERS: &[(&str, &[&[&str]])] = &[
     (
         "backend",
         &[
             &["family"],
-            &["registers"],
+            &["encoded", "registers"],
             &["cpu", "processor", "reference", "several"],
             &["cuda"],
             &["auto", "evaluate"],
@@ -46,8 +46,7 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
             &["arithmetic"],
             &["instructions", "plain"],
             &["linear", "polynomial"],
-            &["constants"],
-            &["work"],
+            &["budget", "work"],
             &["session"],
         ],
     ),
@@ -130,7 +129,6 @@ const EXTENDED: &[(&str, &[&str])] = &[
     ),
     ("apps::integer::value::Integers", &["apps::integer::file"]),
     ("apps::real::formula::Formula", &["apps::real::record"]),
-    ("backend::cpu::rlwe::plain::Plain", &["backend::cpu::rlwe::constants"]),
     ("backend::cuda::handles::Function", &["backend::cuda::driver"]),
     (
         "backend::cuda::rlwe::recorder::Recorder",

@@ -203,11 +203,14 @@ fn fewer_keys_to_make_are_offered_against_what_is_made() {
 fn another_ring_is_offered_where_it_serves_with_what_the_refusal_counts() {
     let set = CkksParams::named("ckks_n14").unwrap();
     let (asked, smaller) = (KeyPlan::new(set, &Wish::default()).unwrap(), "ckks_n13");
-    let words = |offer: &Offer| offer.set.map(|set| format!("--params {}", set.name));
+    let usual = |offer: &Offer| offer.size.is_none() && offer.form.is_none();
+    let named = |offer: &Offer| offer.set.map(|set| format!("--params {}", set.name));
+    let words = |offer: &Offer| named(offer).filter(|_| usual(offer));
     let alone = plan(CkksParams::named(smaller).unwrap(), Wish::default()).price().unwrap();
     assert!(asked.of_smaller_ring(alone.peak()).is_some());
     assert!(asked.clone().of_its_set().of_smaller_ring(alone.peak()).is_none());
-    let require = |plan: &KeyPlan, free| plan.require_keys("keygen", Some(free), words, "free it");
+    let require =
+        |plan: &KeyPlan, free| plan.clone().alone().require("keygen", Some(free), words, "free it");
     assert!(require(&asked, asked.price().unwrap().memory).is_ok());
     let Err(Error::Memory(e)) = require(&asked, alone.memory) else { panic!("it does not fit") };
     let takes = megabytes(alone.memory);
@@ -310,7 +313,8 @@ fn what_memory_must_hold_is_named_in_each_refusal() {
     let price = asked.price().unwrap();
     let wanted = |refused: becalm::Result<()>| refused.err().map(|e| e.detail().wanted.clone());
     // Keys for another machine need no room for bootstraps, but the context its tables.
-    let keys = |free| asked.require_keys("keygen", Some(free), |_| None, "free memory");
+    let alone = asked.clone().alone();
+    let keys = |free| alone.require("keygen", Some(free), |_| None, "free memory");
     assert_eq!(wanted(keys(price.memory)), None);
     let said = format!("{} for keys", megabytes(price.memory));
     assert_eq!(wanted(keys(price.memory - 1)), Some(said));

@@ -7,7 +7,7 @@ use becalm::cipher::{CkksSecretKey, Rlwe};
 use becalm::ckks::Context;
 use becalm::math::statistics::normal_cdf;
 use becalm::params::{CkksParams, NOISE_STD};
-use becalm::program::rlwe::CkksProgram;
+use becalm::program::rlwe::{CkksProgram, Operator};
 use becalm::{Error, UNWATCHED};
 use std::sync::{Arc, LazyLock};
 
@@ -149,6 +149,19 @@ fn sums_are_exact() {
     assert_eq!(world.decrypt(&made[1]), a);
     assert_eq!(world.decrypt(&made[2]), zip(|a, _| 16 - a));
     assert_eq!(world.decrypt(&made[3]), zip(|a, _| 13 * a));
+    for (operator, wanted) in [
+        (Operator::AddPlain(7.0.into()), zip(|a, _| a + 7)),
+        (Operator::SubtractPlain(9.0.into()), zip(|a, _| a + 7)),
+        (Operator::SubtractFromPlain(3.0.into()), zip(|a, _| 19 - a)),
+    ] {
+        let sum = world.server.apply(&operator, &[&x]).unwrap().remove(0);
+        assert_eq!(world.decrypt(&sum), wanted, "{operator:?}");
+        world.require_claim(&sum);
+    }
+    for refused in [0.5, 16.0, f64::NAN] {
+        let sum = world.server.apply(&Operator::AddPlain(refused.into()), &[&x]);
+        assert_eq!(sum.err().map(|e| e.kind()), Some("bad_input"), "{refused}");
+    }
     let looked = world.server.run(&world.program(4, &[square]), &[&made[0]]).unwrap();
     assert_eq!(world.decrypt(&looked[0]), zip(|a, b| (a + b) % 16 * ((a + b) % 16)));
     let public_key = world.context.public_key(&world.secret).unwrap();

@@ -14,7 +14,7 @@ use becalm::math::simd::Level;
 use becalm::params::CkksParams;
 use becalm::program::rlwe::CkksProgram;
 use ckks_cases::planted::{Planted, plant_in};
-use ckks_cases::whole::wholes;
+use ckks_cases::whole::{public_integers_are_added, wholes};
 use ckks_cases::{
     Case, LANES, LARGER, SMALL, World, at_level, compare, every_name, few_steps, many_diagonals,
     programs, runs, sensible,
@@ -106,6 +106,15 @@ fn every_instruction_agrees_with_the_reference() {
         names.extend(whole.names());
     }
     assert_eq!(names, every_name(), "instructions and those that a program here ends in");
+}
+
+#[test]
+fn integers_that_everybody_knows_agree_with_the_reference() {
+    let machines = machines::backends().into_iter().map(|(_, machine)| machine);
+    let machines: Vec<_> = machines.filter(|b| runs(b.as_ref(), SETS[0])).collect();
+    let reference: &dyn Backend = &Reference;
+    let all = std::iter::once(reference).chain(machines.iter().map(|b| b.as_ref()));
+    public_integers_are_added(LOG2_DEGREE, &all.collect::<Vec<_>>());
 }
 
 /// Keys that are packed, or whose masks are drawn when they are used, and matrices that are encoded when their turn comes. The level

@@ -13,7 +13,7 @@ use becalm::program::rlwe::CkksProgram;
 use becalm_cuda::Device;
 use becalm_emulator::Emulated;
 use ckks_cases::planted::{Planted, plant_in};
-use ckks_cases::whole::wholes;
+use ckks_cases::whole::{public_integers_are_added, wholes};
 use ckks_cases::{LARGER, SMALL, World, at_level, compare, every_name, programs, runs, sets};
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -120,6 +120,11 @@ fn keys_and_matrices_of_every_form_agree_with_the_cpu() {
             assert_eq!(found, Ok(()), "{form:?}, run {run}");
         }
     }
+}
+
+#[test]
+fn integers_that_everybody_knows_agree_with_the_cpu() {
+    public_integers_are_added(LARGER, &[&Cpu::new(2).unwrap(), &cuda(vec![Emulated::new(0)])]);
 }
 
 /// What does not fit is refused with its size, before anything is computed.

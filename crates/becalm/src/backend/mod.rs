@@ -8,6 +8,7 @@ mod auto;
 mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
+mod encoded;
 mod evaluate;
 mod family;
 pub mod processor;
@@ -17,9 +18,10 @@ mod several;
 
 #[cfg(feature = "cuda")]
 pub use auto::Auto;
-pub use cpu::{Cpu, MemoryBudget, Plain};
+pub use cpu::{Cpu, MemoryBudget};
 #[cfg(feature = "cuda")]
 pub use cuda::{Cuda, Figure, KeyMemory, Micro, gpus, images, look_for_nvrtc, nvrtc};
+pub use encoded::Plain;
 pub(crate) use evaluate::require_fit;
 pub use evaluate::{Evaluate, Evaluator, Keyring, Prepared, batch_of};
 pub use family::{Ckks, CkksSetup, Family, Keys, Tfhe, TfheSetup};

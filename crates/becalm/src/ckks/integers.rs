@@ -7,6 +7,7 @@ use crate::cipher::{
     Account, CkksPublicKey, CkksSecretKey, Integers, KeyId, PRODUCT_TAIL, Rlwe, Standing, TAIL,
 };
 use crate::math::buffer::or_refused;
+use crate::math::complex::Complex;
 use crate::math::random::Domain;
 use crate::math::rns::Scratch;
 use crate::math::round::nearest;
@@ -80,6 +81,18 @@ impl Context {
         // Half a unit of q_0, from rounding.
         let error = 0.5 / self.step(0);
         self.of_integers(parts, (values.len(), bits), key, (error, error))
+    }
+
+    /// Integers that everybody may know, to be added to encrypted ones of so many bits: values modulo the words of level 0. A single one
+    /// stands for all places.
+    pub(crate) fn plain_integers(&self, values: &[Complex], bits: u32) -> Scratch {
+        let unit = self.step(0) / f64::from(1u32 << bits);
+        let mut message = vec![0.0; self.params().degree()];
+        match values {
+            [one] => message.fill(one.re * unit),
+            several => message.iter_mut().zip(several).for_each(|(x, v)| *x = v.re * unit),
+        }
+        self.limbs(&message, &self.words_of(0, 0))
     }
 
     /// Decrypts to the integers nearest the coefficients.

@@ -6,6 +6,7 @@ use becalm::backend::Backend;
 use becalm::bootstrap::ckks::{Settings, regular, tables};
 use becalm::cipher::Rlwe;
 use becalm::ckks::Chain;
+use becalm::math::complex::Complex;
 use becalm::params::CkksParams;
 use becalm::program::rlwe::CkksProgram;
 use becalm::program::{Operation, Reg};
@@ -26,10 +27,7 @@ pub struct Whole {
 
 /// A bootstrap within a program, and tables of integers, in a ring of 2^`log2_degree` coefficients.
 pub fn wholes(log2_degree: u32) -> Vec<Whole> {
-    let regular_set = sets(log2_degree)[0];
-    let table_set = CkksParams::named("ckks_toy_table_4").unwrap().clone();
-    let table_set = CkksParams { name: "small_table", log2_degree, ..table_set };
-    let table_set: &'static CkksParams = Box::leak(Box::new(table_set));
+    let (regular_set, table_set) = (sets(log2_degree)[0], table_set(log2_degree));
     let settings = Settings { stage_count: Some(2), ..Settings::default() };
     let chain = |params| Chain::new(params).unwrap();
     let mut bootstrap = CkksProgram::new(&chain(regular_set));
@@ -44,6 +42,34 @@ pub fn wholes(log2_degree: u32) -> Vec<Whole> {
         Whole::of(regular_set, bootstrap, Whole::keeps_values),
         Whole::of(table_set, table, Whole::looks_up),
     ]
+}
+
+fn table_set(log2_degree: u32) -> &'static CkksParams {
+    let set = CkksParams::named("ckks_toy_table_4").unwrap().clone();
+    Box::leak(Box::new(CkksParams { name: "small_table", log2_degree, ..set }))
+}
+
+/// Sums of encrypted integers and those that everybody knows, in a ring of 2^`log2_degree` coefficients: the same words on all machines.
+pub fn public_integers_are_added(log2_degree: u32, machines: &[&dyn Backend]) {
+    let params = table_set(log2_degree);
+    let mut program = CkksProgram::new(&Chain::new(params).unwrap());
+    let x = program.input_integers(4).unwrap();
+    for added in [vec![5.0], vec![-15.0, 0.0, 3.0]] {
+        let added: Vec<Complex> = added.into_iter().map(Complex::from).collect();
+        let sum = program.add_plain(x, &added).unwrap();
+        program.output(sum).unwrap();
+    }
+    let (world, program) = (World::new(params, &program), Arc::new(program));
+    let x = world.context.encrypt_integers(&[1, 2, 15, 7], 4, &world.secret).unwrap();
+    let run = |machine: &&dyn Backend| {
+        world.run(*machine, &world.context, &program, &[vec![x.clone()]]).remove(0)
+    };
+    let made: Vec<Vec<Rlwe>> = machines.iter().map(run).collect();
+    for (sum, wanted) in made[0].iter().zip([[6, 7, 4, 12], [2, 2, 2, 7]]) {
+        assert_eq!(world.context.decrypt_integers(sum, &world.secret).unwrap(), wanted);
+    }
+    let words = |made: &Vec<Rlwe>| made.iter().map(|x| world.words(x)).collect::<Vec<_>>();
+    assert!(made.iter().all(|other| words(other) == words(&made[0])), "other words");
 }
 
 impl Whole {

@@ -91,6 +91,16 @@ impl Recording {
         Ok(made)
     }
 
+    /// A new argument of integers.
+    ///
+    /// # Errors
+    /// As [`CkksProgram::input_integers`].
+    pub fn input_integers(&mut self, bits: u32) -> Result<Reg> {
+        let made = Arc::make_mut(&mut self.program).input_integers(bits)?;
+        self.argument(true);
+        Ok(made)
+    }
+
     /// Notes of the next argument whether it is real.
     fn argument(&mut self, real: bool) {
         self.real.push(real);

@@ -4,8 +4,9 @@ mod linear;
 mod lwe;
 pub(in crate::backend) mod rlwe;
 
-pub use rlwe::{MemoryBudget, Plain};
+pub use rlwe::MemoryBudget;
 
+use crate::backend::encoded::Encoded;
 use crate::backend::{Backend, Ckks, CkksSetup, Info, Runs, Session, Tfhe, TfheSetup};
 use crate::ckks::{Chain, Context};
 use crate::math::memory::available_memory;
@@ -114,7 +115,7 @@ impl Runs<Ckks> for Cpu {
     ) -> Result<Option<Constants>> {
         self.pool.install(|| {
             let context = Context::of(chain, self.level)?;
-            rlwe::prepare(&context, program, bytes, progress).map(Some)
+            Ok(Some(Encoded::of(&context, program, bytes, progress)?.constants()))
         })
     }
 

@@ -2,6 +2,7 @@
 //! results are those that the program knows.
 
 use super::{Evaluate, Evaluator, Prepared};
+use crate::backend::encoded::Encoded;
 use crate::backend::{Backend, Ckks, CkksSetup, Loaded, Plain, Session};
 use crate::cipher::{CkksKeys, Rlwe, Standing};
 use crate::ckks::{Chain, Chebyshev, Matrix};
@@ -32,7 +33,8 @@ impl Prepared {
 
     /// A program whose only plaintext is encoded already: at the level where it is used, or above.
     pub fn with_plain(program: &Arc<CkksProgram>, plain: &Arc<Plain>) -> Prepared {
-        let constants = (program.plaintexts().len() == 1).then(|| plain.constants(program));
+        let constants = (program.plaintexts().len() == 1)
+            .then(|| Encoded::of_plain(plain, program).constants());
         let walk = Arc::new(program.walk().with_constants(constants));
         Prepared { program: program.clone(), walk: Some(walk) }
     }
@@ -108,7 +110,7 @@ impl Evaluate for Ckks {
     }
 }
 
-/// Lanes of CKKS, and single operations: programs of one instruction, recorded on the spot.
+/// Lanes of CKKS, and operators: each is recorded on the spot.
 impl Evaluator<Ckks> {
     /// The chain of the set.
     pub fn chain(&self) -> &Arc<Chain> {
@@ -191,34 +193,25 @@ impl Evaluator<Ckks> {
         ran.map_err(|e| program.error_of_run(e))
     }
 
-    /// Records a program of arguments like `inputs`, of their levels and scales. Errors about the keys of the inputs, which come before
-    /// any other, call it `op`.
+    /// The program of an operator on arguments like `inputs`, of their levels and scales.
     ///
     /// # Errors
-    /// `WrongKey` and `WrongParams` for inputs of other keys; the errors of `record`.
-    pub fn record(
-        &self,
-        op: &'static str,
-        inputs: &[&Rlwe],
-        record: impl FnOnce(&mut CkksProgram, &[Reg]) -> Result<Vec<Reg>>,
-    ) -> Result<Arc<CkksProgram>> {
-        self.facts.chain.check_keys(op, self.facts.keys.id, inputs)?;
-        CkksProgram::like(&self.facts.chain, inputs, record)
+    /// `WrongKey` and `WrongParams` for inputs of other keys; as [`Operator::record`].
+    pub fn record(&self, operator: &Operator, inputs: &[&Rlwe]) -> Result<Arc<CkksProgram>> {
+        self.facts.chain.check_keys(operator.name(), self.facts.keys.id, inputs)?;
+        CkksProgram::like(&self.facts.chain, inputs, |p, args| operator.record(p, args))
     }
 
-    fn one(
-        &self,
-        op: &'static str,
-        inputs: &[&Rlwe],
-        record: impl FnOnce(&mut CkksProgram, &[Reg]) -> Result<Reg>,
-    ) -> Result<Rlwe> {
-        let program = self.record(op, inputs, |p, args| Ok(vec![record(p, args)?]))?;
-        Ok(self.run(&program, inputs)?.remove(0))
+    /// Records an operator and runs it: its results. The calls below are operators with one result.
+    ///
+    /// # Errors
+    /// As [`Evaluator::record`] and [`Evaluator::run`].
+    pub fn apply(&self, operator: &Operator, inputs: &[&Rlwe]) -> Result<Vec<Rlwe>> {
+        self.run(&self.record(operator, inputs)?, inputs)
     }
 
-    fn operator(&self, op: &'static str, inputs: &[&Rlwe], operator: &Operator) -> Result<Rlwe> {
-        let program = self.record(op, inputs, |p, args| operator.record(p, args))?;
-        Ok(self.run(&program, inputs)?.remove(0))
+    fn one(&self, operator: Operator, inputs: &[&Rlwe]) -> Result<Rlwe> {
+        Ok(self.apply(&operator, inputs)?.remove(0))
     }
 
     /// `a·b`, relinearized and rescaled: one level below the lower of the two. The products must stay below
@@ -228,7 +221,7 @@ impl Evaluator<Ckks> {
     /// `BadInput` at level 0 and for scales whose product the level below has no room for, `WrongKey` and `WrongParams` for what does
     /// not go together, `Memory` if memory runs out.
     pub fn multiply(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
-        self.operator("multiply", &[a, b], &Operator::Multiply)
+        self.one(Operator::Multiply, &[a, b])
     }
 
     /// `a·a`.
@@ -236,7 +229,7 @@ impl Evaluator<Ckks> {
     /// # Errors
     /// As [`Evaluator::multiply`].
     pub fn square(&self, a: &Rlwe) -> Result<Rlwe> {
-        self.one("multiply", &[a], |p, args| p.multiply(args[0], args[0]))
+        self.power(a, 2)
     }
 
     /// `a + b`, at the lower of the two levels.
@@ -244,7 +237,7 @@ impl Evaluator<Ckks> {
     /// # Errors
     /// `BadInput` for other slots or scales, `WrongKey` and `WrongParams` for what does not go together.
     pub fn add(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
-        self.operator("add", &[a, b], &Operator::Add)
+        self.one(Operator::Add, &[a, b])
     }
 
     /// `a − b`, at the lower of the two levels.
@@ -252,7 +245,7 @@ impl Evaluator<Ckks> {
     /// # Errors
     /// As [`Evaluator::add`].
     pub fn subtract(&self, a: &Rlwe, b: &Rlwe) -> Result<Rlwe> {
-        self.operator("subtract", &[a, b], &Operator::Subtract)
+        self.one(Operator::Subtract, &[a, b])
     }
 
     /// `x + values`, slot by slot; a single value stands for all slots.
@@ -260,7 +253,7 @@ impl Evaluator<Ckks> {
     /// # Errors
     /// `BadInput` for another number of values, or values that are not finite or have no room.
     pub fn add_plain(&self, x: &Rlwe, values: &[Complex]) -> Result<Rlwe> {
-        self.operator("add", &[x], &Operator::AddPlain(values.to_vec().into()))
+        self.one(Operator::AddPlain(values.to_vec().into()), &[x])
     }
 
     /// `x·values`, slot by slot, rescaled: one level lower. A single value stands for all slots.
@@ -268,7 +261,7 @@ impl Evaluator<Ckks> {
     /// # Errors
     /// As [`Evaluator::add_plain`]; `BadInput` at level 0.
     pub fn multiply_plain(&self, x: &Rlwe, values: &[Complex]) -> Result<Rlwe> {
-        self.operator("multiply", &[x], &Operator::MultiplyPlain(values.to_vec().into()))
+        self.one(Operator::MultiplyPlain(values.to_vec().into()), &[x])
     }
 
     /// `x·c`, rescaled: one level lower.
@@ -276,7 +269,7 @@ impl Evaluator<Ckks> {
     /// # Errors
     /// `BadInput` at level 0, and for a number that is not finite or has no room.
     pub fn multiply_constant(&self, x: &Rlwe, c: f64) -> Result<Rlwe> {
-        self.one("multiply", &[x], |p, args| p.multiply_constant(args[0], c))
+        self.one(Operator::MultiplyPlain(c.into()), &[x])
     }
 
     /// The same values at a lower level.
@@ -284,7 +277,7 @@ impl Evaluator<Ckks> {
     /// # Errors
     /// `BadInput` for a level above that of the ciphertext.
     pub fn level_down(&self, x: &Rlwe, level: usize) -> Result<Rlwe> {
-        self.one("level down", &[x], |p, args| p.level_down(args[0], level))
+        self.one(Operator::LevelDown(level), &[x])
     }
 
     /// A matrix of the slots times the vector, one level lower, with `baby` baby steps.
@@ -292,10 +285,7 @@ impl Evaluator<Ckks> {
     /// # Errors
     /// `BadInput` at level 0 and for a matrix of fewer slots; as [`Evaluator::rotate`].
     pub fn linear(&self, x: &Rlwe, matrix: &Arc<Matrix>, baby: usize) -> Result<Rlwe> {
-        self.one("matrix product", &[x], |p, args| {
-            let scale = p.scale_of(args[0])?;
-            p.linear(args[0], matrix.clone(), baby, scale)
-        })
+        self.one(Operator::Linear { matrix: matrix.clone(), baby, by: 0 }, &[x])
     }
 
     /// a^exponent, by squares and products in one program: ⌈log2(exponent)⌉ levels.
@@ -303,7 +293,7 @@ impl Evaluator<Ckks> {
     /// # Errors
     /// As [`Evaluator::multiply`]; `Unsupported` for the exponent 0.
     pub fn power(&self, a: &Rlwe, exponent: u64) -> Result<Rlwe> {
-        self.one("power", &[a], |p, args| p.power(args[0], exponent))
+        self.one(Operator::Power(exponent), &[a])
     }
 
     /// Σ a·b over pairs, relinearized and rescaled once.
@@ -311,11 +301,8 @@ impl Evaluator<Ckks> {
     /// # Errors
     /// As [`Evaluator::multiply`]; `BadInput` for no pairs.
     pub fn dot(&self, pairs: &[(&Rlwe, &Rlwe)]) -> Result<Rlwe> {
-        let inputs: Vec<&Rlwe> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
-        self.one("dot", &inputs, |p, args| {
-            let all = p.aligned(args)?;
-            p.dot(&all.as_chunks::<2>().0.iter().map(|[a, b]| (*a, *b)).collect::<Vec<_>>())
-        })
+        let (a, b): (Vec<&Rlwe>, Vec<&Rlwe>) = pairs.iter().copied().unzip();
+        self.one(Operator::Dot, &[a, b].concat())
     }
 
     /// The slots rotated to the left by `by`: slot j gets the value of slot j + `by`.
@@ -323,7 +310,7 @@ impl Evaluator<Ckks> {
     /// # Errors
     /// `WrongKey` naming the missing key.
     pub fn rotate(&self, x: &Rlwe, by: i64) -> Result<Rlwe> {
-        self.one("rotate", &[x], |p, args| p.rotate(args[0], by))
+        self.one(Operator::Rotate(vec![by]), &[x])
     }
 
     /// Rotations by each of these, from one decomposition.
@@ -331,10 +318,7 @@ impl Evaluator<Ckks> {
     /// # Errors
     /// As [`Evaluator::rotate`].
     pub fn rotate_many(&self, x: &Rlwe, by: &[i64]) -> Result<Vec<Rlwe>> {
-        let all = |p: &mut CkksProgram, args: &[Reg]| {
-            by.iter().map(|by| p.rotate(args[0], *by)).collect()
-        };
-        self.run(&self.record("rotate", &[x], all)?, &[x])
+        self.apply(&Operator::Rotate(by.to_vec()), &[x])
     }
 
     /// The complex conjugate of every slot.
@@ -342,7 +326,7 @@ impl Evaluator<Ckks> {
     /// # Errors
     /// As [`Evaluator::rotate`].
     pub fn conjugate(&self, x: &Rlwe) -> Result<Rlwe> {
-        self.one("conjugate", &[x], |p, args| p.conjugate(args[0]))
+        self.one(Operator::Conjugate, &[x])
     }
 
     /// In each slot the sum of `size` slots from it on.
@@ -350,7 +334,7 @@ impl Evaluator<Ckks> {
     /// # Errors
     /// `BadInput` for a size that is not a power of two or exceeds the slots; as [`Evaluator::rotate`].
     pub fn sum(&self, x: &Rlwe, size: usize) -> Result<Rlwe> {
-        self.one("sum", &[x], |p, args| p.sum(args[0], size))
+        self.one(Operator::Sum(size), &[x])
     }
 
     /// Σ c_i·T_i of the slots, at the scale of the level that is left.
@@ -358,6 +342,6 @@ impl Evaluator<Ckks> {
     /// # Errors
     /// `BadInput` where levels are missing, for coefficients without room or not finite; as [`Evaluator::multiply`].
     pub fn polynomial(&self, x: &Rlwe, p: Chebyshev) -> Result<Rlwe> {
-        self.one("polynomial", &[x], |program, args| program.polynomial_at_level(args[0], p))
+        self.one(Operator::Polynomial { p, factor: 1.0, offset: 0.0 }, &[x])
     }
 }

@@ -264,6 +264,14 @@ impl RlweSession {
         Polynomial::of_integers(&integers, &self.primes(level, 0))
     }
 
+    /// The polynomial whose coefficients are integers m of so many bits, each m·q_0/2^bits: a single one in all places, others in the first.
+    fn integers(&self, values: &[Complex], bits: u32) -> Polynomial {
+        let unit = self.context.step(0) / f64::from(1u32 << bits);
+        let m = |i: usize| values.get(if values.len() == 1 { 0 } else { i }).map_or(0.0, |m| m.re);
+        let all = (0..self.degree()).map(|i| integer((m(i) * unit).round_ties_even()));
+        Polynomial::of_integers(&all.collect::<Vec<_>>(), &self.primes(0, 0))
+    }
+
     fn terms(&self, level: usize, scale: f64) -> Terms {
         let primes = self.primes(level, 0);
         let parts = [0, 1, 2].map(|_| Polynomial::zero(&primes, self.degree()));
@@ -518,7 +526,10 @@ impl RlweSession {
                 out.parts[0] = out.parts[0].plus_constant(&c);
             }
             CkksOp::AddPlain { plaintext, .. } => {
-                let plain = self.encoded(values(plaintext), x.scale, x.level);
+                let plain = match program.reg(op.result()).integers {
+                    Some(bits) => self.integers(values(plaintext), bits),
+                    None => self.encoded(values(plaintext), x.scale, x.level),
+                };
                 out.parts[0] = out.parts[0].plus(&plain);
             }
             CkksOp::MultiplyConstant { constant, .. } => {

@@ -36,6 +36,17 @@ impl Price {
     }
 }
 
+/// The memory that a bootstrap takes beside its keys where they are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Beside {
+    /// Matrices, and room to work.
+    Bootstrap,
+    /// Matrices: the work takes the memory of a GPU.
+    Matrices,
+    /// None: another process computes.
+    Nothing,
+}
+
 /// A parameter set, the bootstraps that keys are made for, and the cost of the keys.
 #[derive(Debug, Clone)]
 pub struct KeyPlan {
@@ -44,8 +55,7 @@ pub struct KeyPlan {
     slots: usize,
     /// Whether the wish named no kind, so that the plan has the usual one of the set.
     usual: bool,
-    /// Whether a bootstrap's work takes the memory of another machine.
-    far: bool,
+    beside: Beside,
     /// Whether a secret key is there, so that no other set serves.
     settled: bool,
     programs: Vec<(Kind, CkksProgram)>,
@@ -129,15 +139,20 @@ impl KeyPlan {
             }];
         }
         let chain = Chain::new(params)?;
-        let mut plan =
-            KeyPlan { chain, wish, slots, usual, far: false, settled: false, programs: vec![] };
+        let (beside, settled, programs) = (Beside::Bootstrap, false, vec![]);
+        let mut plan = KeyPlan { chain, wish, slots, usual, beside, settled, programs };
         plan.programs = plan.recorded(plan.wish.size)?;
         Ok(plan)
     }
 
     /// The same keys for a machine with memory of its own, such as a GPU: here a bootstrap takes keys and matrices, and no room to work.
     pub fn far(self) -> KeyPlan {
-        KeyPlan { far: true, ..self }
+        KeyPlan { beside: Beside::Matrices, ..self }
+    }
+
+    /// The same keys for another process, which computes with them: here they are made, and take their own memory alone.
+    pub fn alone(self) -> KeyPlan {
+        KeyPlan { beside: Beside::Nothing, ..self }
     }
 
     /// The same keys for a secret key that is there: none of another set are offered.
@@ -147,12 +162,15 @@ impl KeyPlan {
 
     /// The plan of another wish for the same machine.
     fn like(&self, set: &'static CkksParams, wish: &Wish) -> Result<KeyPlan> {
-        Ok(KeyPlan { far: self.far, ..KeyPlan::new(set, wish)? })
+        Ok(KeyPlan { beside: self.beside, ..KeyPlan::new(set, wish)? })
     }
 
     /// Bytes that a bootstrap takes beside keys and matrices.
     fn work(&self) -> usize {
-        if self.far { 0 } else { CkksProgram::work_bytes(self.chain.params()) }
+        match self.beside {
+            Beside::Bootstrap => CkksProgram::work_bytes(self.chain.params()),
+            Beside::Matrices | Beside::Nothing => 0,
+        }
     }
 
     /// The chain of its set.
@@ -295,6 +313,9 @@ impl KeyPlan {
     /// Bytes beside the keys: of a bootstrap, else of the tables. Matrices do not depend on the size of the keys; those of real values may
     /// be larger, as they do not repeat along the slots.
     fn beside(&self) -> Result<usize> {
+        if self.beside == Beside::Nothing {
+            return Ok(0);
+        }
         let mut most = self.programs.iter().map(|(_, p)| p.matrix_bytes(&self.chain)).max();
         for kind in &self.wish.kinds {
             let full = matches!(kind, Kind::Regular | Kind::Precise);
@@ -385,15 +406,11 @@ impl KeyPlan {
 
     /// The keys of the next smaller ring that fit, as they were asked for or otherwise.
     pub fn of_smaller_ring(&self, free: usize) -> Option<Offer> {
-        self.in_smaller_ring(|plan| {
-            let asked = Offer { bytes: plan.price()?.peak(), ..plan.offer() };
-            let mut all = std::iter::once(asked).chain(plan.others()?);
-            Ok(all.find(|offer| offer.bytes <= free))
-        })
+        self.in_smaller_ring(&|offer| offer.bytes <= free)
     }
 
-    /// The offer that is found first for the usual sets of smaller rings, the largest ring first.
-    fn in_smaller_ring(&self, found: impl Fn(&KeyPlan) -> Result<Option<Offer>>) -> Option<Offer> {
+    /// The first offer that `will_do` of the usual sets of smaller rings, the largest ring first.
+    fn in_smaller_ring(&self, will_do: &dyn Fn(&Offer) -> bool) -> Option<Offer> {
         if self.settled {
             return None;
         }
@@ -414,13 +431,18 @@ impl KeyPlan {
             let kinds = if self.usual { vec![] } else { self.wish.kinds.clone() };
             let form = self.wish.form.filter(|form| *form != usual_form(self.chain.params()));
             let wish = Wish { slots, kinds, stage_count: None, form, ..self.wish.clone() };
+            let found = || {
+                let plan = self.like(set, &wish)?;
+                let asked = Offer { bytes: plan.price()?.peak(), ..plan.offer() };
+                let all = std::iter::once(asked).chain(plan.others()?);
+                Ok::<_, Error>(all.map(|offer| Offer { set: Some(set), ..offer }).find(will_do))
+            };
             // A kind of bootstrap that the set does not have.
-            let Ok(plan) = self.like(set, &wish) else { continue };
-            let Ok(found) = found(&plan) else { continue };
+            let Ok(found) = found() else { continue };
             // The usual set of a ring says it for all of them.
             seen.push(set.log2_degree);
-            if let Some(found) = found {
-                return Some(Offer { set: Some(set), ..found });
+            if found.is_some() {
+                return found;
             }
         }
         None
@@ -456,15 +478,24 @@ impl KeyPlan {
     /// # Errors
     /// As [`KeyPlan::record`].
     pub fn offers(&self, free: usize) -> Result<Vec<Offer>> {
-        let fits = |offer: &Offer| offer.bytes <= free;
+        self.offers_in(free, |_| Some(String::new()))
+    }
+
+    /// [`KeyPlan::offers`] of those that there are `words` for.
+    fn offers_in(
+        &self,
+        free: usize,
+        words: impl Fn(&Offer) -> Option<String>,
+    ) -> Result<Vec<Offer>> {
+        let will_do = |offer: &Offer| offer.bytes <= free && words(offer).is_some();
         let own = [self.others()?, self.of_other_stages()?];
         let found: Vec<Offer> =
-            own.into_iter().filter_map(|offers| offers.into_iter().find(fits)).collect();
+            own.into_iter().filter_map(|offers| offers.into_iter().find(will_do)).collect();
         if !found.is_empty() {
             return Ok(found);
         }
-        let all = [self.of_smaller_ring(free), self.made_elsewhere(free)?];
-        Ok(all.into_iter().flatten().collect())
+        let stored = self.made_elsewhere(free)?.filter(will_do);
+        Ok(self.in_smaller_ring(&will_do).into_iter().chain(stored).collect())
     }
 
     /// The ways of reading keys from their file with which they and a bootstrap fit `free` bytes.
@@ -488,8 +519,8 @@ impl KeyPlan {
         Ok(all.filter(|offer| offer.bytes <= free).collect())
     }
 
-    /// Refuses keys that do not fit `free` bytes with their bootstraps. The remedy has every offer as `words` say it, with the bytes
-    /// that it takes, then `otherwise`.
+    /// Refuses keys that do not fit `free` bytes with their bootstraps. The remedy has every offer that there are `words` for, with the
+    /// bytes that it takes, then `otherwise`.
     ///
     /// # Errors
     /// `Memory`; as [`KeyPlan::record`].
@@ -502,40 +533,17 @@ impl KeyPlan {
     ) -> Result<()> {
         let wanted = self.price()?.peak();
         let Some(free) = free.filter(|free| wanted > *free) else { return Ok(()) };
-        let offers = self.offers(free)?;
+        let offers = self.offers_in(free, &words)?;
         // If keys of the set itself fit, no smaller ones are offered.
-        let own = offers.iter().any(|o| o.set.is_none() && !o.stored && words(o).is_some());
+        let own = offers.iter().any(|o| o.set.is_none() && !o.stored);
         let otherwise = if own { "" } else { otherwise };
-        let what = if self.programs.is_empty() {
-            "for keys and tables"
-        } else {
-            "for keys, matrices and the work of a bootstrap"
+        let what = match self.beside {
+            Beside::Nothing => "for keys",
+            _ if self.programs.is_empty() => "for keys and tables",
+            _ => "for keys, matrices and the work of a bootstrap",
         };
         let (wanted, got) = (format!("{} {what}", megabytes(wanted)), megabytes(free));
         Err(Error::memory(op, wanted, format!("{got} free"), said(&offers, words, otherwise)))
-    }
-
-    /// Refuses keys that do not fit `free` bytes by themselves, where another process computes with them. The remedy has keys of a smaller
-    /// ring that fit, as `words` say it, then `otherwise`.
-    ///
-    /// # Errors
-    /// `Memory`; as [`KeyPlan::record`].
-    pub fn require_keys(
-        &self,
-        op: &'static str,
-        free: Option<usize>,
-        words: impl Fn(&Offer) -> Option<String>,
-        otherwise: &str,
-    ) -> Result<()> {
-        let wanted = self.price()?.memory;
-        let Some(free) = free.filter(|free| wanted > *free) else { return Ok(()) };
-        let ring = self.in_smaller_ring(|plan| {
-            let keys = Offer { bytes: plan.price()?.memory, ..plan.offer() };
-            Ok(Some(keys).filter(|keys| keys.bytes <= free))
-        });
-        let (wanted, got) = (format!("{} for keys", megabytes(wanted)), megabytes(free));
-        let remedy = said(ring.as_slice(), words, otherwise);
-        Err(Error::memory(op, wanted, format!("{got} free"), remedy))
     }
 
     /// The keys that fit `free` bytes with their bootstraps: as they were asked for, else the fastest others of this set, else those of
@@ -563,7 +571,7 @@ impl KeyPlan {
         otherwise: &str,
     ) -> Error {
         let Error::Memory(d) = error else { return error };
-        let offers = self.offers(free.unwrap_or(usize::MAX)).unwrap_or_default();
+        let offers = self.offers_in(free.unwrap_or(usize::MAX), &words).unwrap_or_default();
         Error::memory(d.op, d.wanted, d.got, said(&offers, words, otherwise))
     }
 

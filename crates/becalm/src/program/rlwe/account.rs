@@ -216,6 +216,11 @@ impl CkksProgram {
                 let off = 0.5 / from.scale + constant.abs() * f64::EPSILON;
                 x.plus(Account::public(constant.abs(), off, off))
             }
+            // Half a unit of q_0, from rounding.
+            CkksOp::AddPlain { .. } if from.integers.is_some() => {
+                let off = 0.5 / self.chain.step(0);
+                x.plus(Account::public(1.0, off, off))
+            }
             CkksOp::AddPlain { plaintext, .. } => {
                 let plain = self.encoded(*plaintext, from.scale);
                 let values = x.values + plain.values;

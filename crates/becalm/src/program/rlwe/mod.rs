@@ -185,7 +185,7 @@ pub enum CkksOp {
         /// c.
         constant: f64,
     },
-    /// x + values, slot by slot.
+    /// x + values, slot by slot, or integer by integer.
     AddPlain {
         /// Result.
         dst: Reg,
@@ -379,7 +379,7 @@ impl CkksOp {
 }
 
 /// A matrix of a program and how a machine is to apply it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MapSpec {
     /// The map, of the slots of the result or fewer.
     pub matrix: Arc<Matrix>,
@@ -389,6 +389,15 @@ pub struct MapSpec {
     pub baby: usize,
     /// Scale of the entries.
     pub scale: f64,
+}
+
+impl PartialEq for MapSpec {
+    /// A matrix may have millions of entries, and most often it is shared.
+    fn eq(&self, other: &MapSpec) -> bool {
+        let how = |x: &MapSpec| (x.level, x.baby, x.scale);
+        let same = || Arc::ptr_eq(&self.matrix, &other.matrix) || self.matrix == other.matrix;
+        how(self) == how(other) && same()
+    }
 }
 
 /// A [`Graph`] of CKKS instructions for one parameter set, with the matrices and polynomials that they apply.
@@ -401,7 +410,8 @@ pub struct CkksProgram {
     graph: Graph<CkksOp>,
     maps: Vec<MapSpec>,
     polynomials: Vec<Chebyshev>,
-    /// Values of as many slots as the ciphertexts that they meet, or one for all slots.
+    /// Values of as many slots as the ciphertexts that they meet, or one for all slots. Beside integers, those of the first places, or one for
+    /// all places.
     plaintexts: Vec<Vec<Complex>>,
     limits: Limits,
     functions: Functions,

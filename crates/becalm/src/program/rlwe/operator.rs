@@ -72,7 +72,7 @@ pub enum Operator {
     LevelDown(usize),
 }
 
-/// Values beside a vector: one for each slot, or one for all.
+/// Values beside a vector: one for each slot, or one for all; beside integers, integers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plaintext {
     /// The values.
@@ -111,9 +111,10 @@ impl Plaintext {
     /// x + values.
     fn plus(&self, program: &mut CkksProgram, x: Reg) -> Result<Reg> {
         let x = self.lowered(program, x)?;
+        let integers = program.info(x).is_some_and(|info| info.integers.is_some());
         match self.constant() {
-            Some(constant) => program.add_constant(x, constant),
-            None => program.add_plain(x, &self.values),
+            Some(constant) if !integers => program.add_constant(x, constant),
+            _ => program.add_plain(x, &self.values),
         }
     }
 

@@ -370,10 +370,11 @@ impl CkksProgram {
         Ok(self.push(info, |dst| CkksOp::MultiplyConstant { dst, src, constant }))
     }
 
-    /// x + values, slot by slot.
+    /// x + values, slot by slot; of integers, integer by integer modulo 2^bits.
     ///
     /// # Errors
-    /// `BadInput` for values that are not finite or too large for the level, or another number of them than slots (one serves all).
+    /// `BadInput` for values that are not finite or too large for the level, or another number of them than slots (one serves all). Beside
+    /// integers, for values that are not integers between ±2^bits, or more than N of them.
     pub fn add_plain(&mut self, src: Reg, values: &[Complex]) -> Result<Reg> {
         self.wholly(|p| {
             let plaintext = p.plaintext(values);
@@ -383,7 +384,7 @@ impl CkksProgram {
 
     /// [`CkksProgram::add_plain`] of a plaintext of the program.
     pub(super) fn add_plain_by(&mut self, src: Reg, plaintext: u32) -> Result<Reg> {
-        let info = self.known(src)?;
+        let info = self.content(src)?;
         self.check_plaintext("add", info, plaintext)?;
         Ok(self.push(info, |dst| CkksOp::AddPlain { dst, src, plaintext }))
     }
@@ -572,6 +573,9 @@ impl CkksProgram {
             let wanted = format!("one of {} plaintexts", self.plaintexts.len());
             return refuse(op, wanted, plaintext.to_string());
         };
+        if let Some(bits) = info.integers {
+            return self.check_public(op, bits, values);
+        }
         if values.len() != info.slots && values.len() != 1 {
             let wanted = format!("{} values, or one for all slots", info.slots);
             let remedy = "pad the values to the slots";

@@ -1,4 +1,4 @@
-//! Checks of values: the limits of a bootstrap, and whether results are real.
+//! Checks of values: the limits of a bootstrap, integers that everybody knows, and whether results are real.
 
 use super::{CkksOp, CkksProgram};
 use crate::math::complex::Complex;
@@ -50,6 +50,24 @@ impl CkksProgram {
             return Err(Error::bad_input(op, wanted, format!("{size}"), remedy));
         }
         Ok(())
+    }
+
+    /// Refuses values that are no integers of so many bits, each with a sign, or more of them than a ciphertext has.
+    pub(super) fn check_public(
+        &self,
+        op: &'static str,
+        bits: u32,
+        values: &[Complex],
+    ) -> Result<()> {
+        let (most, below) = (self.params().degree(), f64::from(1u32 << bits));
+        let fits = |v: &Complex| v.im == 0.0 && v.re.fract() == 0.0 && v.re.abs() < below;
+        let got = match values.iter().find(|v| !fits(v)) {
+            Some(v) => format!("{} + {}i", v.re, v.im),
+            None if (1..=most).contains(&values.len()) => return Ok(()),
+            None => format!("{} of them", values.len()),
+        };
+        let wanted = format!("1 to {most} integers between -{below} and {below}");
+        Err(Error::bad_input(op, wanted, got, "take integers modulo 2^bits"))
     }
 
     /// Whether each result is known to be real, where this is known of the arguments or not.

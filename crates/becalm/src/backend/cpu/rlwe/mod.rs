@@ -3,7 +3,7 @@
 //! Polynomials are values at the roots of unity in the order of this processor's transforms, a vector of doubles for each prime.
 
 mod arithmetic;
-mod constants;
+mod budget;
 mod instructions;
 mod key_switch;
 mod linear;
@@ -16,21 +16,13 @@ mod work;
 
 #[cfg(feature = "cuda")]
 pub(in crate::backend) use arithmetic::down;
-pub use constants::MemoryBudget;
-#[cfg(feature = "cuda")]
-pub(in crate::backend) use constants::{Encoded, encoded};
-#[cfg(feature = "cuda")]
-pub(in crate::backend) use linear::LinearMap;
-pub use plain::Plain;
+pub use budget::MemoryBudget;
 #[cfg(feature = "cuda")]
 pub(in crate::backend) use residues::permute;
 
 use crate::backend::{Ckks, CkksSetup, Info, Session};
 use crate::ckks::Context;
 use crate::math::threads::Threads;
-use crate::program::Constants;
-use crate::program::rlwe::CkksProgram;
-use crate::{Progress, Result};
 use std::sync::Arc;
 
 /// A session for keys, on the threads of `pool`.
@@ -41,16 +33,6 @@ pub(super) fn open(
     on: CkksSetup,
 ) -> Box<dyn Session<Ckks>> {
     Box::new(session::RlweSession::new(pool, info, &Arc::new(context), on))
-}
-
-/// The constants of a program, with encoded matrices of at most `bytes`.
-pub(super) fn prepare(
-    context: &Context,
-    program: &CkksProgram,
-    bytes: usize,
-    progress: Progress,
-) -> Result<Constants> {
-    Ok(constants::Encoded::of(context, program, bytes, progress)?.constants())
 }
 
 #[cfg(test)]

@@ -1,129 +1,15 @@
-//! Plaintext operands. Encoded once, a [`Plain`] is added and multiplied any number of times.
-//!
-//! Its scale is that of its level, s_l, which serves both: a sum wants the scale of the ciphertext, and a product, rescaled, has
-//! s_l²/q_l, which is the scale of level l − 1. Where a ciphertext is at another level or scale, the values are encoded for it, so that
-//! the result has the same words whether they were encoded before or not.
+//! Plaintexts beside ciphertexts: sums and products.
 
 use super::arithmetic::level_below;
 use super::sum::Sum;
+use crate::backend::encoded::{Plain, largest};
 use crate::cipher::Rlwe;
 use crate::ckks::Context;
-use crate::math::buffer::or_refused;
 use crate::math::complex::Complex;
 use crate::math::parallel::*;
 use crate::math::rns::Scratch;
 use crate::{Error, Result};
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// Limbs of a plaintext, and the level and scale that they are for.
-#[derive(Clone)]
-struct Encoding {
-    level: usize,
-    scale: f64,
-    limbs: Arc<Scratch>,
-}
-
-impl Encoding {
-    fn of(context: &Context, values: &[Complex], level: usize, scale: f64) -> Encoding {
-        Encoding { level, scale, limbs: Arc::new(context.plain(values, scale, level, 0)) }
-    }
-
-    fn is_for(&self, level: usize, scale: f64) -> bool {
-        (self.level, self.scale) == (level, scale)
-    }
-}
-
-/// A plaintext: a vector of numbers, encoded at a level.
-pub struct Plain {
-    params: &'static str,
-    values: Vec<Complex>,
-    own: Encoding,
-    /// The encoding for the last ciphertext of another level or scale.
-    other: Mutex<Option<Encoding>>,
-}
-
-impl Plain {
-    /// Encodes a power of two of values, at most N/2, for ciphertexts at `level` of as many slots; a single one stands for all
-    /// slots. The scale is that of the level.
-    ///
-    /// # Errors
-    /// `BadInput` for values or a level that cannot be, and for values that the level has no room for; `Memory` where it ends.
-    pub fn new(context: &Context, values: &[Complex], level: usize) -> Result<Plain> {
-        let (op, most) = ("encode", context.params().levels);
-        if level > most {
-            let remedy = "choose one of these; the levels above belong to bootstraps";
-            let wanted = format!("a level from 0 to {most}");
-            return Err(Error::bad_input(op, wanted, level.to_string(), remedy));
-        }
-        context.check_values(op, values)?;
-        let scale = context.scale(level)?;
-        context.check_room(op, largest(values), level, scale)?;
-        or_refused(op, || {
-            let own = Encoding::of(context, values, level, scale);
-            let (params, values) = (context.params().name, values.to_vec());
-            Ok(Plain { params, values, own, other: Mutex::default() })
-        })
-    }
-
-    /// The encoded values, with their rounding.
-    ///
-    /// # Errors
-    /// `WrongParams` for one of another set.
-    pub fn decode(&self, context: &Context) -> Result<Vec<Complex>> {
-        context.check_set("decode", self.params)?;
-        let Encoding { level, scale, limbs } = &self.own;
-        let mut values = context.values(context.integers(limbs, *level), *scale);
-        values.truncate(self.values.len());
-        Ok(values)
-    }
-
-    /// Name of the parameter set.
-    pub fn params(&self) -> &'static str {
-        self.params
-    }
-
-    /// The level that it was encoded at.
-    pub fn level(&self) -> usize {
-        self.own.level
-    }
-
-    /// The scale: values were multiplied by it before they were rounded to integers.
-    pub fn scale(&self) -> f64 {
-        self.own.scale
-    }
-
-    /// Number of values; one stands for all slots.
-    pub fn slots(&self) -> usize {
-        self.values.len()
-    }
-
-    /// Bytes in memory. A ciphertext of another level or scale adds an encoding for it, of which one is kept.
-    pub fn bytes(&self) -> usize {
-        let other = self.other.lock().unwrap_or_else(PoisonError::into_inner);
-        let limbs = other.iter().chain([&self.own]).map(|encoding| encoding.limbs.len());
-        limbs.sum::<usize>() * 8 + size_of_val(&*self.values)
-    }
-
-    /// The limbs for a ciphertext of a level, at a scale.
-    ///
-    /// # Errors
-    /// `WrongParams` for a plaintext of another set.
-    pub(in crate::backend) fn limbs(
-        &self,
-        context: &Context,
-        op: &'static str,
-        (level, scale): (usize, f64),
-    ) -> Result<Arc<Scratch>> {
-        context.check_set(op, self.params)?;
-        if self.own.is_for(level, scale) {
-            return Ok(self.own.limbs.clone());
-        }
-        let mut other = self.other.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = other.take().filter(|encoding| encoding.is_for(level, scale));
-        let new = || Encoding::of(context, &self.values, level, scale);
-        Ok(other.insert(kept.unwrap_or_else(new)).limbs.clone())
-    }
-}
+use std::sync::Arc;
 
 /// The values of an operand, and their encodings where there are some.
 #[derive(Clone, Copy)]
@@ -149,7 +35,7 @@ impl Operand<'_> {
         let (level, scale) = at;
         match self.plain {
             Some(plain) => plain.limbs(context, op, at),
-            None => Ok(Encoding::of(context, self.values, level, scale).limbs),
+            None => Ok(Arc::new(context.plain(self.values, scale, level, 0))),
         }
     }
 }
@@ -165,12 +51,20 @@ pub(super) fn add<'a>(
 ) -> Result<Rlwe> {
     let (op, operand, at) = ("add", operand.into(), (a.level, a.scale));
     check(context, op, a, operand.values, at)?;
-    let limbs = operand.limbs(context, op, at)?;
+    Ok(plus(context, a, &operand.limbs(context, op, at)?))
+}
+
+/// `a` + integers of so many bits, place by place.
+pub(super) fn add_integers(context: &Context, a: &Rlwe, values: &[Complex], bits: u32) -> Rlwe {
+    plus(context, a, &context.plain_integers(values, bits))
+}
+
+fn plus(context: &Context, a: &Rlwe, limbs: &[f64]) -> Rlwe {
     let (n, mut out) = (context.params().degree(), a.clone());
     let first = Arc::make_mut(&mut out.parts[0]);
     let limbs = first.par_chunks_mut(n).zip(limbs.par_chunks(n)).enumerate();
     limbs.for_each(|(i, (x, y))| context.ring().add(context.word_of(a.level, i), x, y));
-    Ok(out)
+    out
 }
 
 /// `a·values`, slot by slot, rescaled: one level lower, at the scale of that level.
@@ -215,8 +109,4 @@ fn check(
     let wanted = format!("{} values, or one for all slots", a.slots);
     let remedy = "pad the values to the slots";
     Err(Error::bad_input(op, wanted, values.len().to_string(), remedy))
-}
-
-fn largest(values: &[Complex]) -> f64 {
-    values.iter().map(|v| v.abs()).fold(0.0, f64::max)
 }

@@ -5,11 +5,12 @@
 //! matrices and keys.
 
 use super::arithmetic::{self, down};
-use super::constants::{Encoded, encoded, encoded_bytes};
 use super::instructions::{Expanded, Instructions};
+use super::linear;
 use super::plain::{self, Operand};
 use super::polynomial;
 use super::work::Run;
+use crate::backend::encoded::{Encoded, encoded};
 use crate::backend::registers::{Registers, not_loaded};
 use crate::backend::{Ckks, CkksSetup, Info, Loaded, Others, Session};
 use crate::cipher::{Purpose, Rlwe};
@@ -17,7 +18,7 @@ use crate::ckks::{Context, same_scale};
 use crate::math::buffer::or_refused;
 use crate::math::memory::require_free;
 use crate::math::threads::{self, Threads};
-use crate::program::rlwe::{CkksOp, CkksProgram, MapSpec, RlweInfo};
+use crate::program::rlwe::{CkksOp, CkksProgram, RlweInfo};
 use crate::program::{Operation, Reg, Walk};
 use crate::{Error, Progress, Result};
 use std::ops::Range;
@@ -34,7 +35,7 @@ pub(super) struct RlweSession {
     /// Keys that stay in their file are expanded once for all waves that need them.
     expanded: Expanded,
     /// The matrices of the last program that were not prepared before.
-    last: Option<(Arc<CkksProgram>, Arc<Encoded>)>,
+    last: Option<Arc<Encoded>>,
     running: Option<Running>,
 }
 
@@ -83,24 +84,19 @@ impl RlweSession {
         walk: &Walk,
         progress: Progress,
     ) -> Result<Arc<Encoded>> {
-        let fits = |encoded: &Arc<Encoded>| encoded.maps.len() == program.maps().len();
-        let prepared = walk.constants.as_ref().and_then(|c| c.held::<Encoded>());
-        if let Some(encoded) = prepared.filter(fits) {
-            return Ok(encoded);
+        let last = || self.last.clone().filter(|own| own.serves(program));
+        if let Some(known) = Encoded::carried(walk, program).or_else(last) {
+            return Ok(known);
         }
-        if let Some((last, encoded)) = &self.last
-            && (Arc::ptr_eq(last, program) || last.maps() == program.maps())
-        {
-            return Ok(encoded.clone());
-        }
-        if !program.maps().is_empty() {
+        let keeps = !program.maps().is_empty();
+        if keeps {
             self.last = None;
         }
         let (context, bytes) = (&self.context, self.on.matrices);
         let encode = || Encoded::of(context, program, bytes, progress);
         let encoded = Arc::new(self.pool.install(encode)?);
-        if !program.maps().is_empty() {
-            self.last = Some((program.clone(), encoded.clone()));
+        if keeps {
+            self.last = Some(encoded.clone());
         }
         Ok(encoded)
     }
@@ -189,14 +185,9 @@ impl Step<'_> {
     /// kept and the arguments.
     fn work_bytes(&self, lanes: usize) -> usize {
         let (context, keys) = (self.instructions.context(), self.instructions.keys());
-        let size = |(map, kept): (&MapSpec, &Option<_>)| match kept {
-            Some(_) => 0,
-            None => encoded_bytes(context, map),
-        };
-        let encoded: Vec<usize> =
-            self.program.maps().iter().zip(&self.encoded.maps).map(size).collect();
+        let encoded = self.encoded.later(context);
         let (program, threads) = (self.program, threads::current());
-        Run { context, program, keys, encoded: &encoded, threads, lanes }.bytes()
+        Run { chain: context, program, keys, encoded: &encoded, threads, lanes }.bytes()
     }
 
     /// Refuses a run that would not fit the free memory. The last run's work space is used again.
@@ -271,11 +262,11 @@ impl Step<'_> {
     /// A matrix times a ciphertext; a matrix that is not kept is encoded first.
     fn mapped(&self, x: &Rlwe, map: usize) -> Result<Rlwe> {
         if let Some(map) = &self.encoded.maps[map] {
-            return map.apply(x, &self.instructions);
+            return linear::apply(map, x, &self.instructions);
         }
         let (context, progress) = (self.instructions.context(), self.instructions.progress());
         let map = encoded(context, &self.program.maps()[map], progress)?;
-        map.apply(x, &self.instructions)
+        linear::apply(&map, x, &self.instructions)
     }
 
     /// A plaintext of the program, with its encodings where it was encoded before.
@@ -284,6 +275,16 @@ impl Step<'_> {
             Some(plain) => plain.as_ref().into(),
             None => (&self.program.plaintexts()[plaintext as usize]).into(),
         }
+    }
+
+    /// A ciphertext and a plaintext: of values in slots, or of integers of so many bits.
+    fn plus(&self, x: &Rlwe, plaintext: u32, integers: Option<u32>) -> Result<Rlwe> {
+        let context = self.instructions.context();
+        let Some(bits) = integers else {
+            return plain::add(context, x, self.operand(plaintext));
+        };
+        let values = &self.program.plaintexts()[plaintext as usize];
+        Ok(plain::add_integers(context, x, values, bits))
     }
 
     fn made(&self, op: &CkksOp, registers: &File, lane: usize) -> Result<Rlwe> {
@@ -332,7 +333,7 @@ impl Step<'_> {
                 arithmetic::weighted_sum(context, &terms, info.level)
             }
             CkksOp::AddPlain { src, plaintext, .. } => {
-                plain::add(context, get(src)?, self.operand(*plaintext))
+                self.plus(get(src)?, *plaintext, info.integers)
             }
             CkksOp::MultiplyPlain { src, plaintext, .. } => {
                 plain::multiply(context, get(src)?, self.operand(*plaintext))

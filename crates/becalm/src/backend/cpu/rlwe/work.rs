@@ -7,13 +7,13 @@
 //! what they are used for: an eighth more. A test compares it with the memory that was taken.
 
 use crate::cipher::{CkksKeys, Held};
-use crate::ckks::{Context, Steps};
+use crate::ckks::{Chain, Steps};
 use crate::program::rlwe::{CkksOp, CkksProgram};
 use crate::program::{Operation, Reg};
 
-/// A program, and the context and keys to run it with.
+/// A program, and the keys to run it with.
 pub(crate) struct Run<'a> {
-    pub(crate) context: &'a Context,
+    pub(crate) chain: &'a Chain,
     pub(crate) program: &'a CkksProgram,
     pub(crate) keys: &'a CkksKeys,
     /// Bytes of each matrix that is encoded when its turn comes; none of those that are kept.
@@ -27,7 +27,7 @@ impl Run<'_> {
     /// The most bytes at a time.
     pub(crate) fn bytes(&self) -> usize {
         let program = self.program;
-        let size = |r: Reg| 2 * self.lanes * self.context.words(program.reg(r).level) * self.limb();
+        let size = |r: Reg| 2 * self.lanes * self.chain.words(program.reg(r).level) * self.limb();
         let besides = |op: &CkksOp| self.limbs(op) * self.limb() + self.made(op);
         let most = program.peak_bytes(&program.waves(), size, besides);
         // Permutations stay, four bytes a value.
@@ -36,7 +36,7 @@ impl Run<'_> {
     }
 
     fn limb(&self) -> usize {
-        8 * self.context.params().degree()
+        8 * self.chain.params().degree()
     }
 
     /// Polynomials of one word that an instruction takes.
@@ -47,8 +47,8 @@ impl Run<'_> {
             CkksOp::RaiseModulus { dst, .. } => program.reg(*dst).level,
             _ => sources.iter().map(|r| program.reg(*r).level).max().unwrap_or(0),
         };
-        let (words, special) = (self.context.words(level), self.context.special());
-        let (wide, digits) = (words + special, self.context.digits(level).len());
+        let (words, special) = (self.chain.words(level), self.chain.special());
+        let (wide, digits) = (words + special, self.chain.digits(level).len());
         let switch =
             2 * words + digits + 2 * wide + 2 * wide + 1 + words + self.threads * 4 * digits;
         match op {
@@ -108,10 +108,10 @@ impl Run<'_> {
         if !self.keys.switches.values().any(in_file) {
             return map;
         }
-        let keys = self.context.keys_for(&self.program.needs_of(op));
+        let keys = self.chain.keys_for(&self.program.needs_of(op));
         let read =
             keys.iter().filter(|(which, _)| self.keys.switches.get(which).is_some_and(in_file));
-        map + read.map(|((p, _), level)| self.context.ready_size(*p, *level)).sum::<usize>()
+        map + read.map(|((p, _), level)| self.chain.ready_size(*p, *level)).sum::<usize>()
     }
 }
 
@@ -119,10 +119,11 @@ impl Run<'_> {
 mod tests {
     use super::*;
     use crate::UNWATCHED;
-    use crate::backend::cpu::rlwe::constants::{Encoded, encoded_bytes};
+    use crate::backend::encoded::Encoded;
     use crate::backend::{CkksSetup, Cpu, Evaluator, Prepared};
-    use crate::bootstrap::ckks::{Settings, Values, regular, slots_first, sparse};
-    use crate::cipher::{KeyForm, Rlwe};
+    use crate::bootstrap::ckks::{KeyPlan, Settings, Values, Wish, regular, slots_first, sparse};
+    use crate::cipher::{KeyForm, KeyId, Rlwe};
+    use crate::ckks::Context;
     use crate::math::complex::Complex;
     use crate::params::CkksParams;
     use std::sync::Arc;
@@ -149,13 +150,9 @@ mod tests {
         }
         let (keys, program) = (Arc::new(keys), Arc::new(program.clone()));
         let encoded = Encoded::of(context, &program, within, UNWATCHED).unwrap();
-        let size = |(map, kept): (_, &Option<_>)| match kept {
-            Some(_) => 0,
-            None => encoded_bytes(context, map),
-        };
-        let encoded: Vec<usize> = program.maps().iter().zip(&encoded.maps).map(size).collect();
+        let encoded = encoded.later(context);
         let (threads, encoded, lanes) = (THREADS, &encoded[..], 1);
-        let run = Run { context, program: &program, keys: &keys, encoded, threads, lanes };
+        let run = Run { chain: context, program: &program, keys: &keys, encoded, threads, lanes };
         let on = CkksSetup::new(context, &keys).within(within);
         let cpu = Cpu::new(THREADS).unwrap();
         let evaluator = Evaluator::new(&cpu, on).unwrap();
@@ -170,6 +167,28 @@ mod tests {
         println!("{name}: {taken} bytes taken, {said} said");
         assert!(taken <= said, "{name}: {taken} bytes taken, {said} said");
         assert!(said < 3 * taken, "{name}: {taken} bytes taken, {said} said");
+    }
+
+    /// Plans of keys know a set, and neither the machine nor its threads: their estimate is not below what a few threads take.
+    #[test]
+    fn the_estimate_of_a_set_is_enough_for_each_bootstrap() {
+        for params in CkksParams::all().iter().filter(|p| p.bootstrap.is_some()) {
+            let plan = KeyPlan::new(params, &Wish::default()).unwrap();
+            let keys = CkksKeys {
+                params: params.name,
+                id: KeyId([0; 16]),
+                switches: Default::default(),
+                foreign: false,
+            };
+            let chain = plan.chain();
+            for (kind, program) in plan.programs() {
+                let run = Run { chain, program, keys: &keys, encoded: &[], threads: 2, lanes: 1 };
+                let (said, tables) = (CkksProgram::work_bytes(params), chain.table_bytes());
+                let taken = run.bytes();
+                println!("{} {}: {taken} + {tables} of {said}", params.name, kind.name());
+                assert!(taken + tables <= said, "{}", params.name);
+            }
+        }
     }
 
     #[test]

@@ -175,18 +175,19 @@ impl Recorder<'_> {
         Ok(sum.finish(&mut self.tape, key))
     }
 
-    /// The address of the limbs of a plaintext, at a level and a scale.
-    fn plaintext(&mut self, number: u32, at: (usize, f64)) -> Result<u64> {
+    /// The address of the limbs of a plaintext, for integers of so many bits or for slots at a level and a scale.
+    fn plaintext(&mut self, number: u32, integers: Option<u32>, at: (usize, f64)) -> Result<u64> {
         let (context, op) = (self.tape.context, self.program.op());
         let values = &self.program.plaintexts()[number as usize];
-        self.plains.made(number, at, || match &self.plain {
-            Some(plain) => plain.limbs(context, op, at),
-            None => Ok(Arc::new(context.plain(values, at.1, at.0, 0))),
+        self.plains.made((number, integers), at, || match (integers, &self.plain) {
+            (Some(bits), _) => Ok(Arc::new(context.plain_integers(values, bits))),
+            (None, Some(plain)) => plain.limbs(context, op, at),
+            (None, None) => Ok(Arc::new(context.plain(values, at.1, at.0, 0))),
         })
     }
 
-    fn add_plain(&mut self, x: &Cipher, number: u32) -> Result<Cipher> {
-        let at = self.plaintext(number, (x.level, x.scale))?;
+    fn add_plain(&mut self, x: &Cipher, number: u32, integers: Option<u32>) -> Result<Cipher> {
+        let at = self.plaintext(number, integers, (x.level, x.scale))?;
         let mut sum = Sum::new(x.level, x.scale);
         sum.add(x, Factor::One);
         sum.add_values(Limbs::constant(at));
@@ -196,7 +197,7 @@ impl Recorder<'_> {
     fn multiply_plain(&mut self, x: &Cipher, number: u32) -> Result<Cipher> {
         let context = self.tape.context;
         let scale = context.scale(x.level - 1)? * context.step(x.level);
-        let at = self.plaintext(number, (x.level, scale / x.scale))?;
+        let at = self.plaintext(number, None, (x.level, scale / x.scale))?;
         let mut sum = Sum::new(x.level, scale);
         sum.add(x, Factor::Values(Limbs::constant(at)));
         Ok(sum.rescale(&mut self.tape))
@@ -254,7 +255,7 @@ impl Recorder<'_> {
             }
             CkksOp::AddPlain { src, plaintext, .. } => {
                 let x = self.get(*src)?;
-                self.add_plain(&x, *plaintext)?
+                self.add_plain(&x, *plaintext, info.integers)?
             }
             CkksOp::MultiplyPlain { src, plaintext, .. } => {
                 let x = self.get(*src)?;

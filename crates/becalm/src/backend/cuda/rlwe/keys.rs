@@ -2,7 +2,8 @@
 
 use super::super::keys::require;
 use super::super::memory::Block;
-use crate::backend::cpu::rlwe::{LinearMap, encoded, permute};
+use crate::backend::cpu::rlwe::permute;
+use crate::backend::encoded::{LinearMap, encoded};
 use crate::cipher::{Held, Purpose, SwitchKey};
 use crate::ckks::{Context, Steps};
 use crate::math::rns::Scratch;
@@ -168,22 +169,24 @@ impl DeviceMap {
             diagonals.insert(place, DeviceDiagonal { at: memory.at() + at, tiled });
             at += Self::bytes(context, map, tiled);
         }
-        let (level, steps, scale) = map.shape();
+        let LinearMap { level, steps, scale, .. } = *map;
         Ok(DeviceMap { level, steps, scale, diagonals, _memory: memory })
     }
 
     fn bytes(context: &Context, map: &LinearMap, tiled: bool) -> u64 {
-        let (level, ..) = map.shape();
-        let limbs = context.words(level) + context.special();
+        let limbs = context.words(map.level) + context.special();
         let each = context.params().degree() / if tiled { 8 } else { 1 };
         (8 * limbs * each) as u64
     }
 }
 
-/// Plaintexts on a device, encoded where a program meets them: by their number, level and scale.
+/// The number of a plaintext in its program, and the bits of the integers that it is; none of values in slots.
+type Which = (u32, Option<u32>);
+
+/// Plaintexts on a device, encoded where a program meets them: at a level and a scale.
 pub(super) struct Plains {
     device: Arc<dyn Device>,
-    made: HashMap<(u32, usize, u64), Block>,
+    made: HashMap<(Which, usize, u64), Block>,
 }
 
 impl Plains {
@@ -198,11 +201,11 @@ impl Plains {
     /// `Memory` if they do not fit; errors of the device and of `make`.
     pub fn made(
         &mut self,
-        number: u32,
+        which: Which,
         (level, scale): (usize, f64),
         make: impl FnOnce() -> Result<Arc<Scratch>>,
     ) -> Result<u64> {
-        let key = (number, level, scale.to_bits());
+        let key = (which, level, scale.to_bits());
         if let Some(block) = self.made.get(&key) {
             return Ok(block.at());
         }

@@ -3,7 +3,7 @@
 use super::arithmetic::Cipher;
 use super::keys::{DeviceKey, DeviceMap, Keys, Plains};
 use super::tape::{Kind, Limbs, Tape};
-use crate::backend::cpu::rlwe::Plain;
+use crate::backend::Plain;
 use crate::cipher::Purpose;
 use crate::program::Reg;
 use crate::program::rlwe::CkksProgram;

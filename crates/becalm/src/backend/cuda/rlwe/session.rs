@@ -8,7 +8,8 @@ use super::keys::{DeviceMap, Keys, Plains};
 use super::recorder::{Place, Recorder};
 use super::tables::Tables;
 use super::tape::{Bases, Lists, Sizes, Step, Tape};
-use crate::backend::cpu::rlwe::{Encoded, Plain, down};
+use crate::backend::cpu::rlwe::down;
+use crate::backend::encoded::{Encoded, Plain};
 use crate::backend::registers::not_loaded;
 use crate::backend::{Ckks, CkksSetup, Info, Loaded, Session};
 use crate::cipher::{Account, Purpose, Rlwe};
@@ -161,7 +162,7 @@ impl Session<Ckks> for CudaRlweSession {
         let again = |r: &Running| {
             let same = Arc::ptr_eq(&r.loaded.program, &loaded.program) && r.loaded.lanes == lanes;
             let constants = |walk: &Walk| {
-                walk.constants.as_ref().and_then(|c| c.held::<Encoded>()).map(|c| Arc::as_ptr(&c))
+                Encoded::carried(walk, &loaded.program).map(|made| Arc::as_ptr(&made))
             };
             same && constants(&r.loaded.walk) == constants(&loaded.walk)
         };
@@ -408,8 +409,7 @@ impl CudaRlweSession {
     /// Brings what a program needs onto the device, and records it for every lane: for as many at once as there is memory for.
     fn lay_out(&mut self, loaded: &Loaded<Ckks>, progress: Progress) -> Result<Running> {
         let Loaded { program, walk, lanes } = loaded;
-        let prepared = walk.constants.as_ref().and_then(|c| c.held::<Encoded>());
-        let prepared = prepared.filter(|made| made.maps.len() == program.maps().len());
+        let prepared = Encoded::carried(walk, program);
         self.bring(program, prepared.as_deref(), progress)?;
         let plain = prepared.and_then(|made| made.plain.clone());
         let mut plains = Plains::new(&self.device);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::backend::cpu::rlwe::key_switch::{Decomposed, Raised};
-use crate::backend::cpu::rlwe::linear::LinearMap;
+use crate::backend::cpu::rlwe::linear::apply;
 use crate::cipher::Purpose;
 use crate::{Error, Result, UNWATCHED};
 use std::ops::ControlFlow;
@@ -286,7 +286,7 @@ fn long_work_is_stopped() {
     let map = LinearMap::new(context, &matrix, 9, 1, context.scale(9).unwrap(), UNWATCHED).unwrap();
     let p = Chebyshev((0..16).map(|i| 1.0 / (1 + i) as f64).collect());
     let works: [&Compute; 5] = [
-        &|e| map.apply(&x, e),
+        &|e| apply(&map, &x, e),
         &|e| polynomial::evaluate(e, &x, &p, 2f64.powi(43)),
         &|e| e.sum(&x, 64),
         &|e| e.dot(&[(&x, &x); 6]),

@@ -1,17 +1,11 @@
-//! The constants of a program in the form of this processor: which matrices are kept encoded, and how memory is spent on them and on
-//! keys.
+//! How memory is spent on the keys and the encoded matrices of programs.
 
-use super::linear::LinearMap;
-use super::plain::Plain;
 use crate::cipher::CkksKeys;
 use crate::ckks::{Chain, Context};
-use crate::math::buffer::or_refused;
-use crate::program::Constants;
-use crate::program::rlwe::{CkksProgram, MapSpec};
+use crate::program::rlwe::CkksProgram;
 use crate::words::megabytes;
-use crate::{Error, Progress, Result};
+use crate::{Error, Result};
 use std::path::Path;
-use std::sync::Arc;
 
 /// How memory for keys and matrices is spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,79 +81,5 @@ impl MemoryBudget {
             keys: a.keys.min(b.keys),
         };
         Ok(budgets.collect::<Result<Vec<_>>>()?.into_iter().reduce(least).unwrap_or(all))
-    }
-}
-
-/// Bytes of a matrix, encoded.
-pub(super) fn encoded_bytes(chain: &Chain, map: &MapSpec) -> usize {
-    map.matrix.encoded_bytes(chain, map.level)
-}
-
-/// The matrices and plaintexts of a program that are encoded; the others are when their turn comes.
-pub(in crate::backend) struct Encoded {
-    /// In the order of the program.
-    pub(in crate::backend) maps: Vec<Option<LinearMap>>,
-    /// The plaintext of a program that has one.
-    pub(in crate::backend) plain: Option<Arc<Plain>>,
-}
-
-impl Encoded {
-    /// Encodes matrices of at most `bytes` together, the largest first. `progress` is told of these.
-    pub(super) fn of(
-        context: &Context,
-        program: &CkksProgram,
-        bytes: usize,
-        progress: Progress,
-    ) -> Result<Encoded> {
-        context.check_set(program.op(), program.params().name)?;
-        let specs = program.maps();
-        let size =
-            |map: &MapSpec| if bytes == usize::MAX { 0 } else { encoded_bytes(context, map) };
-        let mut sizes: Vec<(usize, usize)> =
-            specs.iter().map(size).enumerate().map(|(i, s)| (s, i)).collect();
-        sizes.sort_unstable_by(|a, b| b.cmp(a));
-        let (mut left, mut kept) = (bytes, vec![false; sizes.len()]);
-        for (size, i) in sizes {
-            if size <= left {
-                left -= size;
-                kept[i] = true;
-            }
-        }
-        // Diagonals are counted for a matrix alone, and matrices where there are several.
-        let told = |i: usize, done: usize, all: usize| match specs.len() {
-            1 => progress(done, all),
-            several => progress(i, several),
-        };
-        let encode = |(i, (map, kept)): (usize, (&MapSpec, bool))| {
-            kept.then(|| encoded(context, map, &|done, all| told(i, done, all))).transpose()
-        };
-        let maps = || specs.iter().zip(kept).enumerate().map(encode).collect::<Result<_>>();
-        Ok(Encoded { maps: or_refused(program.op(), maps)?, plain: None })
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.maps.iter().flatten().map(LinearMap::bytes).sum()
-    }
-
-    /// As a machine hands it on.
-    pub(super) fn constants(self) -> Constants {
-        Constants::new(self.bytes(), Arc::new(self))
-    }
-}
-
-/// A matrix of a program, encoded.
-pub(in crate::backend) fn encoded(
-    context: &Context,
-    map: &MapSpec,
-    progress: Progress,
-) -> Result<LinearMap> {
-    LinearMap::new(context, &map.matrix, map.level, map.baby, map.scale, progress)
-}
-
-impl Plain {
-    /// The constants of a program whose only plaintext is encoded already, at the level where it is used or above.
-    pub fn constants(self: &Arc<Plain>, program: &CkksProgram) -> Constants {
-        let maps = program.maps().iter().map(|_| None).collect();
-        Encoded { maps, plain: Some(self.clone()) }.constants()
     }
 }
