@@ -68,7 +68,7 @@ pub(super) struct Candidate {
     pub circuit: Circuit,
     /// The tables that it was mapped to by ABC.
     pub tables: Tables,
-    /// Whether ABC made it.
+    /// Whether ABC made it, or Yosys beside the file: it needs a proof.
     pub foreign: bool,
     pub rank: Rank,
     /// The first candidate of the same structure, if other rounds made that.
@@ -119,33 +119,34 @@ pub(super) struct Covering {
 
 impl Circuit {
     /// The circuit itself, first, and others of its function, each compared with it. One from Verilog has all that its netlist before
-    /// Yosys's ABC would have as a file, with the ports of that, and then its own.
+    /// Yosys's ABC would have as a file, with the ports of that, and then those of its other netlists.
     pub(super) fn candidates(
         &self,
         room: Room,
         budget: &Budget,
         progress: Progress,
     ) -> (Vec<Candidate>, Rewriting) {
-        let Some(twin) = &self.twin else { return self.family(room, budget, progress) };
-        let (mut all, mut rewriting) = twin.netlist.family(room, budget, progress);
-        if self.nodes.len() < LARGE {
-            let own = twin.of_netlist(self);
-            let clean = own.restructured(Chains::Keep);
-            let small = twin.netlist.is_small().then_some(&clean);
-            let foreign = abc::again(small.as_slice(), budget, progress).into_iter();
-            let made = |(circuit, tables), foreign| Candidate {
-                circuit,
-                tables,
-                foreign,
-                rank: Rank::Other,
-                copy_of: None,
-            };
-            let reshaped = own.reshaped(clean, room).0.into_iter();
-            let found = reshaped.map(|circuit| made((circuit, vec![]), false));
-            let found =
-                found.chain(foreign.flatten().map(|(c, tables, _)| made((c, tables), true)));
-            all.extend(own.compared(found.collect(), &mut rewriting));
-        }
+        let Some(netlists) = &self.netlists else { return self.family(room, budget, progress) };
+        let (mut all, mut rewriting) = netlists.file.family(room, budget, progress);
+        let direct = netlists.direct.clone().map(|direct| (direct, true));
+        let own = (self.nodes.len() < LARGE).then(|| (netlists.of_netlist(self), false));
+        let others: Vec<_> = own.into_iter().chain(direct).collect();
+        let clean: Vec<_> = others.iter().map(|o| o.0.restructured(Chains::Keep)).collect();
+        let small = clean.iter().filter(|_| netlists.file.is_small()).collect::<Vec<_>>();
+        let foreign = abc::again(&small, budget, progress).into_iter().flatten();
+        let foreign: Vec<_> = foreign.map(|(c, tables, _)| (c, tables, true)).collect();
+        let reshaped = others.iter().zip(clean).flat_map(|((other, foreign), clean)| {
+            let found = other.reshaped(clean, room).0.into_iter();
+            found.map(|circuit| (circuit, vec![], *foreign))
+        });
+        let found = reshaped.chain(foreign).map(|(circuit, tables, foreign)| Candidate {
+            circuit,
+            tables,
+            foreign,
+            rank: Rank::Other,
+            copy_of: None,
+        });
+        all.extend(netlists.file.compared(found.collect(), &mut rewriting));
         (all, rewriting)
     }
 

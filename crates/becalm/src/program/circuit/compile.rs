@@ -98,7 +98,8 @@ impl Circuit {
     /// allows.
     fn require_memory(&self) -> Result<()> {
         let gates = |c: &Circuit| c.gates().0 + c.gates().1;
-        let gates = gates(self).max(self.twin.as_ref().map_or(0, |twin| gates(&twin.netlist)));
+        let netlists = self.netlists.iter().flat_map(|all| all.direct.iter().chain([&all.file]));
+        let gates = netlists.map(gates).fold(gates(self), usize::max);
         match self.memory.map(|limit| (limit, limit.saturating_mul(TIMES) / NEEDED)) {
             Some((limit, most)) if gates as u64 > most => {
                 return Err(Error::bad_input(
@@ -138,7 +139,8 @@ impl Circuit {
                 Some(format!("{wrong} circuits of ABC are not used: they are not proved equal"));
         }
         let chosen = &candidates[covering.candidate].circuit;
-        let chosen = self.twin.as_ref().map_or_else(|| chosen.clone(), |t| t.of_module(chosen));
+        let netlists = self.netlists.as_ref();
+        let chosen = netlists.map_or_else(|| chosen.clone(), |all| all.of_module(chosen));
         let emitter = Emitter::new(&chosen, params);
         let program = emitter.emit(&covering.lookups)?;
         let fresh = noise::fresh(program.resting_role().fresh_noise(params), Modulus::LOG2);

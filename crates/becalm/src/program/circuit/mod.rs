@@ -143,7 +143,7 @@ pub struct Circuit {
     /// The tables of its file as BLIF, inputs `i0`, `i1`, … and outputs `o0`, `o1`, …, where their rows are not gates.
     rows: Option<Arc<str>>,
     /// The same function as Yosys has it before its ABC, for a circuit from Verilog.
-    twin: Option<Arc<verilog::Twin>>,
+    netlists: Option<Arc<verilog::Netlists>>,
     /// Bytes of memory that compiling may take, for a circuit from a file.
     memory: Option<u64>,
 }

@@ -13,7 +13,7 @@ mod ports;
 mod source;
 mod undefined;
 
-use super::Circuit;
+use super::{Circuit, LARGE};
 use crate::cipher::file::{Limits, hex};
 use crate::math::random::PublicSeed;
 use crate::progress::tell;
@@ -38,9 +38,9 @@ const SLANG: &str = "read_slang --threads 1 --no-proc --no-implicit-memories --a
 /// The script of Yosys. Latches and registers survive it and raise an error. Two sources of a signal are found before anything is simplified,
 /// because `opt_clean` joins signals; loops and signals without a source are found after it, because what nothing reads may have them.
 ///
-/// Yosys's ABC finds what is equal, and hides sums and choices that the compiler covers better. So there are two netlists: the one
-/// before it, which is what `synth -flatten -noabc` gives, and the one after it, which all checks are about. The limits may end Yosys in
-/// between.
+/// Yosys's ABC finds what is equal, and hides sums and choices that the compiler covers better. So there are three netlists: the one
+/// before it, the one after it, which all checks are about, and [`DIRECT`]. The first is written where `synth -flatten -noabc` of a file
+/// ends: any pass more would change the order of the gates, on which covers depend. The limits may end Yosys before the last.
 ///
 /// Steps that simplify also choose undefined bits as it suits them. So every `x` becomes the output of a cell `$anyseq` first, which
 /// nothing simplifies ([`undefined`]). Slang reads an index past the end as `x`, in choices beside the elements, and there they are 0
@@ -50,8 +50,13 @@ const SCRIPT: &str = "delete t:$print\ntee -q -o ports.txt dump x:*\n\
     setundef -zero t:$shift t:$bmux t:$mux\nsetundef -anyseq\n\
     tee -q -o undefined.txt dump t:$anyseq %co2 p:*\nproc -noopt\nsetundef -zero\n\
     tee -q -o drivers.txt check\nopt_clean\ntee -q -o check.txt check\nopt_expr -keepdc\nopt_clean\n\
-    tee -q -o cells.txt dump c:*\nsynth -flatten -noabc\nopt\nopt_clean\nwrite_blif twin.blif\n\
+    tee -q -o cells.txt dump c:*\ndesign -save read\nsynth -flatten -noabc\nwrite_blif file.blif\nopt\nopt_clean\n\
     abc -g AND,XOR\nopt_clean\nwrite_blif output.blif\ntee -q -o whole.txt stat\n";
+
+/// The netlist in which sums and comparisons share nothing. A text that divides has none: gates of a division take Yosys seconds, and
+/// share little else.
+const DIRECT: &str =
+    "design -load read\nsynth -flatten -noabc -noalumacc\nwrite_blif direct.blif\n";
 
 /// Slang says what it finds in the text, the values of constants with it.
 const CONSTANTS: &str = " --ast-compilation-only --dump-ast input.sv";
@@ -100,11 +105,15 @@ pub(super) fn parse(
     let tokens = source::check_expanded(&text, path)?;
     let slang = SLANG.replace("TOP", &top.map_or(String::new(), |top| format!("--top {top}")));
     folder.write("input.sv", text.as_bytes())?;
-    folder.write("script.ys", format!("tee -o read.txt {slang}{SCRIPT}").as_bytes())?;
+    let divides = tokens.iter().any(|token| matches!(token.text, "/" | "%"));
+    let direct = if divides { "" } else { DIRECT };
+    folder.write("script.ys", format!("tee -o read.txt {slang}{SCRIPT}{direct}").as_bytes())?;
     let (binary, status) = yosys(&folder, limits, progress)?;
     tell("circuit", progress, 0, 1)?;
-    let twin = twin(&folder, status, limits);
     let done = folder.path("whole.txt").exists();
+    let file = taken(&folder, "file.blif", limits).filter(|_| done);
+    let whole = status.is_some_and(|status| status.success());
+    let direct = taken(&folder, "direct.blif", limits).filter(|_| whole);
     let blif = match limits.read_text(folder.0.join("output.blif")) {
         Ok(blif) if done && !folder.is_full(limits) => blif,
         _ => return Err(why(&binary, status, &folder, path, limits)),
@@ -140,38 +149,47 @@ pub(super) fn parse(
         other => other,
     })?;
     let mut circuit = ports.ordered(circuit);
-    let twin = twin.and_then(|text| Circuit::parse(&undefined::without(&text)).ok());
-    let twin = twin.map(|netlist| Twin { netlist, ports });
-    circuit.twin = twin.filter(|t| circuit.agrees(&t.of_module(&t.netlist))).map(Arc::new);
+    let netlist = |text: Option<String>| {
+        let text = ports.in_netlist(&undefined::without(&text?));
+        let found = Circuit::parse(&text).ok();
+        found.filter(|found| circuit.agrees(&ports.ordered(found.clone())))
+    };
+    if let Some(file) = netlist(file) {
+        let other = |direct: &Circuit| direct.nodes != file.nodes && direct.nodes.len() < LARGE;
+        let direct = netlist(direct).filter(other);
+        circuit.netlists = Some(Arc::new(Netlists { file, direct, ports }));
+    }
     Ok(circuit)
 }
 
-/// The netlist before Yosys's ABC, with 0 for what has no value, as a file would have it. It is compared with the one after it.
+/// The netlists before Yosys's ABC, with 0 for what has no value. They are compared with the one after it.
 #[derive(Debug)]
-pub(super) struct Twin {
-    pub netlist: Circuit,
+pub(super) struct Netlists {
+    /// The one that a file would have.
+    pub file: Circuit,
+    /// The one in which sums and comparisons share nothing, if it is another and not large.
+    pub direct: Option<Circuit>,
     ports: Ports,
 }
 
-impl Twin {
-    /// A circuit with the order of the netlist as one with that of the module.
+impl Netlists {
+    /// A circuit with the order of the netlists as one with that of the module.
     pub fn of_module(&self, circuit: &Circuit) -> Circuit {
         self.ports.ordered(circuit.clone())
     }
 
     /// The inverse.
     pub fn of_netlist(&self, circuit: &Circuit) -> Circuit {
-        let Circuit { inputs, outputs, .. } = &self.netlist;
+        let Circuit { inputs, outputs, .. } = &self.file;
         let names = inputs.iter().chain(outputs).map(|port| port.name.clone()).collect();
         self.ports.in_order(names).ordered(circuit.clone())
     }
 }
 
-/// The netlist before Yosys's ABC, if Yosys came so far within the limits. Its function is compared with the other's before it is used.
-fn twin(folder: &Folder, status: Option<ExitStatus>, limits: Limits) -> Option<String> {
-    let (path, done) = (folder.path("twin.blif"), status.is_some_and(|status| status.success()));
-    let text = limits.read_text(&path).ok().filter(|_| done && !folder.is_full(limits));
-    // What fills the folder now is another file.
+/// A netlist that Yosys wrote, if it is as short as the limits say. The file is gone then: what fills the folder is another one.
+fn taken(folder: &Folder, name: &str, limits: Limits) -> Option<String> {
+    let path = folder.path(name);
+    let text = limits.read_text(&path).ok().filter(|text| (text.len() as u64) < limits.length());
     let _ = fs::remove_file(path);
     text
 }

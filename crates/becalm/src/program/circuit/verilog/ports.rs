@@ -6,7 +6,7 @@ use crate::Result;
 use crate::program::circuit::Circuit;
 use std::path::Path;
 
-/// The ports of a module: Yosys sorts them by their names.
+/// The ports of a module: Yosys may have them in another order.
 #[derive(Debug)]
 pub(super) struct Ports {
     names: Vec<String>,
@@ -44,6 +44,22 @@ impl Ports {
         Ok(Ports { names: names.into_iter().map(String::from).collect(), rising })
     }
 
+    /// A netlist with its ports in the order of the text, in which the reader of Yosys has them, and slang may not.
+    pub fn in_netlist(&self, blif: &str) -> String {
+        let at = |name: &str| {
+            let port = name.split_once('[').map_or(name, |(port, _)| port);
+            self.names.iter().position(|n| n == port).unwrap_or(usize::MAX)
+        };
+        let lines = blif.lines().map(|line| {
+            let mut words: Vec<&str> = line.split(' ').collect();
+            if let [".inputs" | ".outputs", names @ ..] = &mut words[..] {
+                names.sort_by_key(|name| at(name));
+            }
+            words.join(" ") + "\n"
+        });
+        lines.collect()
+    }
+
     /// The same with the names in another order.
     pub fn in_order(&self, names: Vec<String>) -> Self {
         Ports { names, rising: self.rising.clone() }
@@ -58,5 +74,21 @@ impl Ports {
             rising.for_each(|port| port.wires.reverse());
         }
         circuit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The reader of Yosys has the order of the text: covers depend on it.
+    #[test]
+    fn a_netlist_has_its_ports_in_the_order_of_the_text() {
+        let names = ["s", "b", "f", "o"].map(String::from).to_vec();
+        let ports = Ports { names, rising: vec!["b".into()] };
+        let rest = ".names b[0] s o\n11 1\n.names s f\n1 1\n.end\n";
+        let given = format!(".model m\n.inputs b[1] b[0] s\n.outputs o f\n{rest}");
+        let wanted = format!(".model m\n.inputs s b[1] b[0]\n.outputs f o\n{rest}");
+        assert_eq!(ports.in_netlist(&given), wanted);
     }
 }
