@@ -154,6 +154,7 @@ def test_wrong_calls_of_programs_say_why(keys, x):
     for kind, call, text in refused:
         with pytest.raises(kind, match=text):
             call()
+    q = becalm.Program("ckks_toy_table_4")
     q.output(q.input(bits=4) - q.input(bits=4))
     with pytest.raises(errors.BadInput, match="one shape"):
         server.run(q, x, secret.encrypt_packed([1], bits=4))

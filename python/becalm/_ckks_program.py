@@ -233,6 +233,13 @@ class Program(Computes[Register, _native.CkksRegister], _programs.Program, schem
         Register or PackedRegister
             The argument.
 
+        Raises
+        ------
+        BadInput
+            For a level, slots or bits that the set does not have; for bits with a level or slots.
+        WrongParams
+            For integers of a set without tables.
+
         Examples
         --------
         >>> becalm.Program("ckks_toy_12", slots=4).input(level=2).level
@@ -292,6 +299,11 @@ class Program(Computes[Register, _native.CkksRegister], _programs.Program, schem
         -------
         list of PackedRegister
             The entries in each table.
+
+        Raises
+        ------
+        BadInput
+            As for `lookup`, and for no tables.
 
         Examples
         --------
