@@ -380,3 +380,20 @@ def test_circuits_go_through_abc_again_while_that_gains(tmp_path):
     """`dch; if -K 4 -a; mfs2`, three times, gives 14 tables, and scripts run once gave 21."""
     circuit = _netlist(tmp_path, SQUARES)
     assert circuit.compile("tfhe_2_2", goal="bootstraps").cost.bootstraps <= 14
+
+
+#: A check of a date, whose ports slang has in another order than the text.
+DATE = """module date(input [4:0] d, input [3:0] m, input [11:0] y, output ok);
+wire leap = (y[1:0] == 0) & ((y % 25 != 0) | (y[3:0] == 0));
+wire [4:0] last = m == 2 ? (leap ? 5'd29 : 5'd28)
+  : (m == 4 || m == 6 || m == 9 || m == 11) ? 5'd30 : 5'd31;
+assign ok = d != 0 && d <= last && m != 0 && m < 13;
+endmodule
+"""
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("pyosys"), reason="no pyosys")
+def test_verilog_has_its_ports_in_the_order_of_the_text(tmp_path):
+    file = _netlist(tmp_path, DATE).compile("tfhe_2_2", goal="depth").cost
+    cost = becalm.circuit.load(tmp_path / "m.sv").compile("tfhe_2_2", goal="depth").cost
+    assert (cost.depth, cost.bootstraps) <= (file.depth, file.bootstraps)
