@@ -8,7 +8,7 @@ from typing import Any
 
 from becalm import _html, _native, _values
 from becalm._called import called
-from becalm._ckks_packed import PackedArray
+from becalm._ckks_packed import PackedArray, _count
 from becalm._native import Params
 from becalm._tfhe_secret_key import SecretKey
 from becalm.ciphertext import Ciphertext
@@ -118,7 +118,8 @@ class BridgeKey(_html.Shown):
             wanted, got = f"places of the {x.size} integers", f"{first} to {last}"
             raise BadInput("unpack", wanted, got, "choose a start before the stop")
         found, begin = [], 0
-        for part, count in x._counted():
+        for part in x._parts:
+            count = _count(part)
             low, high = max(first, begin), min(last, begin + count)
             if low < high:
                 found.append(self._native.unpack(part, low - begin, high - begin, bound))

@@ -221,10 +221,6 @@ class PackedArray(Packed):
             raise BadInput("reshape", f"a shape of {self.size}", str(shape), str(e)) from None
         return PackedArray(self._parts, found, self._server)
 
-    def _counted(self) -> list[tuple[_native.CkksCiphertext, int]]:
-        """The ciphertexts, and how many integers each has."""
-        return [(part, _count(part)) for part in self._parts]
-
     def _of(self, parts: Iterable[_native.CkksCiphertext]) -> PackedArray:
         return PackedArray(list(parts), self._shape, self._server)
 
