@@ -17,8 +17,10 @@ from becalm.errors import BadInput
 
 
 class BridgeKey(_html.Shown):
-    """Turns packed integers of CKKS into ciphertexts of TFHE. `bridge_key` makes it, and it holds
-    no secret: a server has it.
+    """Turns packed integers of CKKS into ciphertexts of TFHE. `bridge_key` makes it, and a server
+    has it. `source` says which integers it takes; `params` and `key_id` are those of the results.
+
+    It holds no secret, but whoever has the TFHE key reads the CKKS key from it.
 
     Examples
     --------
@@ -94,9 +96,10 @@ class BridgeKey(_html.Shown):
         WrongKey, WrongParams
             For integers under another key than `source`.
         TooNoisy
-            Where errors may turn integers into others.
+            Where a result would be wrong more often than the TFHE set claims.
         OutOfMemory
-            Where the ciphertexts do not fit.
+            Where the ciphertexts do not fit. An array of several ciphertexts takes twice the
+            result while it is unpacked.
 
         Examples
         --------
@@ -205,8 +208,7 @@ class BridgeKey(_html.Shown):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travels as the bytes of its file."""
-        insecure = self.params.kind != "standard" or "toy" in self.source[0]
-        return _restored, (self.to_bytes(), insecure)
+        return _restored, (self.to_bytes(), not self._native.secure)
 
     def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
         (name, key), params = self.source, self.params
@@ -229,7 +231,8 @@ def _restored(file: bytes, insecure: bool) -> BridgeKey:
 def bridge_key(source: CkksSecretKey, to: SecretKey) -> BridgeKey:
     """Makes the key that turns packed integers into ciphertexts of TFHE.
 
-    The key protects the one secret key as well as the parameter set of the other protects its own.
+    It is as hard to break as the TFHE set. Whoever has the TFHE secret key computes the CKKS secret
+    key from it, so from then on both protect no more than the weaker set.
 
     Parameters
     ----------
@@ -242,12 +245,16 @@ def bridge_key(source: CkksSecretKey, to: SecretKey) -> BridgeKey:
     Returns
     -------
     BridgeKey
-        A public key of 2 MB for `ckks_table_4`.
+        A public key: 2 MB in memory for `ckks_table_4`, and 0.4 MB in a file.
 
     Raises
     ------
+    BadInput
+        For other arguments.
     WrongParams
         For sets that no bridge joins.
+    Insecure
+        For a TFHE set below 128 bits, unless the CKKS set is a toy.
 
     Examples
     --------

@@ -8,6 +8,7 @@ use crate::ckks_machine::brief;
 use crate::keys::SecretKey;
 use crate::params::Params;
 use becalm::bridge;
+use becalm::params::Kind;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
@@ -42,6 +43,12 @@ impl BridgeKey {
     #[getter]
     fn key_id(&self) -> String {
         self.0.key_id().to_string()
+    }
+
+    /// Whether both sets have at least 128 bits.
+    #[getter]
+    fn secure(&self) -> bool {
+        self.0.source().0.kind == Kind::Standard && self.0.params().kind == Kind::Standard
     }
 
     /// Bytes in memory.

@@ -76,6 +76,7 @@ impl BridgeKey {
         let (set, from) = self.from;
         Ok(Draft::new(Kind::BridgeKey, &self.params)?
             .note("key", hex(&self.to.0))
+            .note("moduli", moduli_text(self.primes()))
             .note("source", Chain::new(set)?.row()?)
             .note("source_key", hex(&from.0))
             .tensor("bodies", &[packed.len() as u64], Data::Bytes(packed))
@@ -99,10 +100,19 @@ fn claims(header: &Header, trust: Trust) -> Result<Claims> {
     let from = unhex(header.entry("source_key")?).map(KeyId);
     let from = from.ok_or_else(|| bad("a key id of 32 hexadecimal digits", "something else"))?;
     let primes = super::primes("load", &chain, &params)?;
+    let (wanted, got) = (moduli_text([primes[TO], primes[SPECIAL]]), header.entry("moduli")?);
+    if got != wanted {
+        return Err(bad(format!("the moduli {wanted}"), format!("{got:.64}")));
+    }
     let n = chain.params().degree();
     let bytes: usize = [TO, SPECIAL].map(|word| limb_bytes(n, primes[word])).iter().sum();
     header.expect(&[("bodies", Dtype::U8, &[bytes as u64]), ("seed", Dtype::U8, &[32])])?;
     Ok(Claims { chain, from, params, to, primes })
+}
+
+/// q' and P in a header.
+fn moduli_text([q, p]: [u64; 2]) -> String {
+    format!("{q} {p}")
 }
 
 /// Bytes of the packed residues of a limb.

@@ -15,7 +15,8 @@
 //! where V_1 is the rounding of step 1 under s, V_2 the noise of the key, and V_3 the rounding of the division by P under S.
 //!
 //! Security: the key is N samples of LWE of dimension kN' under S with noise σ modulo q'·P. σ/(q'·P) is the noise of the set's own
-//! bootstrapping key over 2^64, so the claim of the set holds for it. q' makes V_1 and V_2 as small as they can be together.
+//! bootstrapping key over 2^64, so the claim of the set holds for it. Whoever has S reads s from the key, so s is no safer than S from then on.
+//! q' makes V_1 and V_2 as small as they can be together, but is no prime below 16N.
 //!
 //! Sources: ring switching is that of Gentry–Halevi–Peikert–Smart 2012 (ia.cr/2012/240), extraction that of Chillotti–Gama–Georgieva–Izabachène
 //! 2016 (ia.cr/2016/870).
@@ -33,7 +34,8 @@ use crate::math::rns::{Ring, Scratch, centred, inverse, nearest as nearest_prime
 use crate::math::round::nearest;
 use crate::math::sampling::rounded_gaussian;
 use crate::math::simd::Level;
-use crate::params::{CkksParams, NOISE_STD, Order, TfheParams};
+use crate::params::{CkksParams, Kind, NOISE_STD, Order, TfheParams};
+use crate::tfhe::noise::require_decodable;
 use crate::{Error, Result};
 use std::ops::Range;
 use std::sync::Arc;
@@ -45,8 +47,10 @@ mod file;
 const FROM: usize = 0;
 const TO: usize = 1;
 const SPECIAL: usize = 2;
-/// Bits of the largest q': residues are multiplied by 2^64 later.
+/// Bits of the largest q': rounding to it is far below the noise of any bootstrap.
 const MOST_BITS: f64 = 32.0;
+/// Bits of the largest P, well below those of a word.
+const MOST_SPECIAL_BITS: f64 = 48.0;
 
 /// Turns packed integers under one key of CKKS into ciphertexts under the big key of a TFHE set. It is public: a server has it.
 pub struct BridgeKey {
@@ -94,10 +98,19 @@ fn moduli(degree: usize, noise: f64, taken: u64) -> Option<[u64; 2]> {
     let least = 8.0 * step as f64;
     // V_1 = V_2 there, for σ/P = noise·q'.
     let best = (12.0 * rounding(n) / n).sqrt().sqrt() / noise.sqrt();
+    // A set from a file may have any noise; a search for a prime beyond a word would not end.
+    if !(noise > 0.0 && best.is_finite()) {
+        return None;
+    }
     let q = nearest_prime(best.clamp(least, MOST_BITS.exp2()), step, &[taken])?;
     // The noise is at least twice that of CKKS: much more than the rounding of it to integers.
     let special = (2.0 * NOISE_STD / (noise * q as f64)).max(least);
-    Some([q, nearest_prime(special, step, &[taken, q])?])
+    if special > MOST_SPECIAL_BITS.exp2() {
+        return None;
+    }
+    let p = nearest_prime(special, step, &[taken, q])?;
+    // V_2 grows with q', and σ/P = noise·q' whichever of the two it is.
+    Some([q.min(p), q.max(p)])
 }
 
 /// V_1: the variance of rounding both parts of a ciphertext under a ternary secret of degree `n`.
@@ -110,7 +123,8 @@ impl BridgeKey {
     ///
     /// # Errors
     /// `WrongParams` for a set of CKKS without packed integers, for a secret key of another set than the context's, and for a set of TFHE whose
-    /// ciphertexts rest under the small key, have a common mask or a dimension above N; `Io` when the system has no randomness.
+    /// ciphertexts rest under the small key, have a common mask or a dimension above N; `Insecure` for a set of TFHE below 128 bits, unless the set
+    /// of CKKS is a toy; `Io` when the system has no randomness.
     ///
     /// ```
     /// use becalm::backend::{Cpu, Evaluator};
@@ -140,6 +154,8 @@ impl BridgeKey {
     pub fn new(context: &Context, from: &CkksSecretKey, to: &SecretKey) -> Result<BridgeKey> {
         let op = "make a bridge key";
         context.check_set(op, from.params)?;
+        // Whoever breaks the TFHE key has the other.
+        to.params().require_secure(context.params().kind != Kind::Standard)?;
         let made = (primes(op, context, to.params())?, PublicSeed::from_system()?);
         let mut key = BridgeKey::masked(context, from.id(), (to.params(), to.id()), made)?;
         key.encrypt(from, to)?;
@@ -174,6 +190,7 @@ impl BridgeKey {
         let [b, a] = &mut self.parts;
         for ((b, a), word) in b.chunks_mut(n).zip(a.chunks(n)).zip([TO, SPECIAL]) {
             b.copy_from_slice(&noise);
+            ring.reduce(word, b);
             ring.forward(word, b);
             let mut secret = Zeroizing::new(vec![0.0; n]);
             secret.iter_mut().step_by(stride).zip(big).for_each(|(x, bit)| *x = *bit as f64);
@@ -194,7 +211,7 @@ impl BridgeKey {
         centred(p % q, q)
     }
 
-    /// q' and P.
+    /// q' and P, the moduli of the key.
     fn primes(&self) -> [u64; 2] {
         [TO, SPECIAL].map(|i| self.ring.word(i).prime as u64)
     }
@@ -240,11 +257,15 @@ impl BridgeKey {
     ///
     /// # Errors
     /// `WrongParams` and `WrongKey` for a ciphertext of another set or key, `BadInput` for values in slots, for places that hold no integers and for
-    /// a bound that is 0 or too large, `TooNoisy` where errors may turn integers into others, `OutOfMemory` where the batch does not fit.
+    /// a bound that is 0 or too large, `TooNoisy` where a result would be wrong more often than the set claims, `OutOfMemory` where the batch does not fit.
     pub fn unpack(&self, x: &Rlwe, places: Range<usize>, below: Option<u64>) -> Result<Lwe> {
         let op = "unpack";
         let integers = self.checked(op, x, &places)?;
         let (encoding, below) = encoding(op, integers.bits, below)?;
+        // The tail of an account is that of a normal distribution with so many deviations, or shorter.
+        let own = x.account().error.max(x.account().worst / TAIL);
+        let noise = own * own + self.noise_variance();
+        require_decodable(op, &self.params, encoding, noise)?;
         let width = KeyRole::Big.width(&self.params);
         let words = places.len().saturating_mul(width);
         require_memory_or(op, words.saturating_mul(8), "unpack fewer integers at once")?;
@@ -264,14 +285,13 @@ impl BridgeKey {
                 };
             }
         });
-        let own = x.account().worst / TAIL;
         Ok(Lwe {
             params: self.params.clone(),
             key: self.to,
             role: KeyRole::Big,
             encoding,
             range: (0, below as i64 - 1),
-            noise: own * own + self.noise_variance(),
+            noise,
             // Results of one ciphertext, or of its sums with others, share its error.
             independent: false,
             seed: None,
@@ -335,6 +355,7 @@ impl BridgeKey {
             });
             // (x − x mod P)/P.
             ring.reduce(SPECIAL, &mut rest);
+            ring.reduce(TO, &mut rest);
             ring.sub_scale(TO, &mut out, &rest, inverse);
             if part == 0 {
                 ring.add(TO, &mut out, &kept);

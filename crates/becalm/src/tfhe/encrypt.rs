@@ -163,18 +163,7 @@ impl SecretKey {
     /// [`Error::WrongParams`] or [`Error::WrongKey`] if the ciphertexts belong to another set or key;
     /// [`Error::TooNoisy`] if a value would be wrong more often than the set claims of a bootstrap.
     pub fn decrypt(&self, ct: &Lwe) -> Result<Vec<u64>> {
-        let fail = noise::log2_erfc(ct.encoding.margin() / (2.0 * ct.noise).sqrt());
-        if fail > self.params.log2_pfail + noise::CLAIM_TOLERANCE {
-            return Err(Error::too_noisy(
-                "decrypt",
-                format!(
-                    "a wrong value with probability of at most 2^{:.1}",
-                    self.params.log2_pfail
-                ),
-                format!("2^{fail:.1} at noise 2^{:.2}", ct.noise.sqrt().log2()),
-                "bootstrap before the noise outgrows the encoding; `phases` shows what is there",
-            ));
-        }
+        noise::require_decodable("decrypt", &self.params, ct.encoding, ct.noise)?;
         let phases = Zeroizing::new(self.phases(ct)?);
         Ok(phases.iter().map(|x| ct.encoding.decode(self.params.modulus, *x)).collect())
     }

@@ -10,7 +10,7 @@
 //! Each function derives its own terms.
 //! Source: Chillotti, Gama, Georgieva, Izabachène, "TFHE" (J. Cryptology 2020); the FFT term is the fit of tfhe-rs.
 
-use crate::cipher::slot_gadget;
+use crate::cipher::{Encoding, slot_gadget};
 use crate::math::Modulus;
 pub use crate::math::statistics::log2_erfc;
 use crate::params::{Gadget, ModulusSwitch, Noise, Order, Rotation, TfheParams, rounding_law};
@@ -416,6 +416,23 @@ pub fn pfail_at(p: &TfheParams, input_variance: f64) -> f64 {
         Order::PbsKs => report.modulus_switch,
     };
     log2_pfail(input_variance + before, p.plaintext_modulus())
+}
+
+/// Refuses noise of a variance under which a value would be wrong more often than the set claims of a bootstrap.
+pub(crate) fn require_decodable(
+    op: &'static str,
+    p: &TfheParams,
+    encoding: Encoding,
+    variance: f64,
+) -> Result<()> {
+    let fail = log2_erfc(encoding.margin() / (2.0 * variance).sqrt());
+    if fail <= p.log2_pfail + CLAIM_TOLERANCE {
+        return Ok(());
+    }
+    let wanted = format!("a wrong value with probability of at most 2^{:.1}", p.log2_pfail);
+    let got = format!("2^{fail:.1} at noise 2^{:.2}", variance.sqrt().log2());
+    let remedy = "bootstrap before the noise outgrows the encoding; `phases` shows what is there";
+    Err(Error::too_noisy(op, wanted, got, remedy))
 }
 
 /// How far a claim of log2 p_fail may lie from the formulas: claims are written to three decimals.

@@ -241,7 +241,7 @@ impl Kind {
             Kind::CkksParty => OF_PARTIES,
             Kind::CkksMessage => OF_MESSAGES,
             Kind::BridgeKey => &[
-                "checksum", "format", "key", "params", "source", "source_key", "version",
+                "checksum", "format", "key", "moduli", "params", "source", "source_key", "version",
             ],
         }
     }
