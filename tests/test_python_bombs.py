@@ -272,7 +272,8 @@ def test_the_limit_that_yosys_ran_into_is_named(tmp_path, monkeypatch, tool, say
     [
         "kill -XCPU $$",
         "echo 'terminate: std::bad_alloc'; exit 1",
-        "head -c 20000000 /dev/zero > twin.blif; exit 1",
+        "head -c 20000000 /dev/zero > file.blif; exit 1",
+        "head -c 20000000 /dev/zero > direct.blif; exit 1",
     ],
 )
 def test_a_limit_that_ends_the_second_netlist_leaves_the_first(tmp_path, yosys, monkeypatch, end):

@@ -44,7 +44,7 @@ def test_tables_of_both_schemes_follow_each_other(many, one, bridge):
     parts = many.server.lookup_many(x, [lambda m: m % 4, lambda m: m // 4])
     low, high = (bridge.unpack(part, below=4) for part in parts)
     assert (one.secret.decrypt(low) == values % 4).all()
-    both = one.server.bootstrap(low + high, lambda m: (m * m) % 16)
+    both = one.server.bootstrap(low + high, lambda m: m * m % 16, message=16)
     assert (one.secret.decrypt(both) == (values % 4 + values // 4) ** 2 % 16).all()
 
 
