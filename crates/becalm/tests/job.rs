@@ -394,6 +394,7 @@ fn headed(kind: Kind) -> Vec<u8> {
         Kind::CkksPartial => &["ciphertext", "key", "level", "party", "quorum", "split"],
         Kind::CkksParty => &["keys", "parties", "party", "seed", "threshold"],
         Kind::CkksMessage => &["keys", "parties", "party", "round", "seed", "threshold"],
+        Kind::BridgeKey => &["key", "moduli", "source", "source_key"],
         _ => &["key"],
     };
     let mut entries: Vec<(&str, String)> = names.iter().map(|name| (*name, "1".into())).collect();
@@ -421,7 +422,14 @@ fn every_other_kind_of_file_is_refused_and_secrets_above_all() {
         Kind::CkksPartial,
         Kind::CkksParty,
     ];
-    let others = [Kind::Glwe, Kind::Integers, Kind::Bits, Kind::CkksPublicKey, Kind::CkksMessage];
+    let others = [
+        Kind::Glwe,
+        Kind::Integers,
+        Kind::Bits,
+        Kind::CkksPublicKey,
+        Kind::CkksMessage,
+        Kind::BridgeKey,
+    ];
     // Evaluation keys of CKKS are a format of their own.
     assert_eq!(
         becalm::job::admit(b"becalm ckks 0003", 1 << 20).ok(),

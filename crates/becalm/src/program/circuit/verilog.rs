@@ -137,29 +137,23 @@ pub(super) fn parse(
         }
         elaborated.constants()?;
     }
-    let blif = elaborated.outputs(blif)?;
+    let mut circuit = ports.ordered(gates(&elaborated.outputs(blif)?, path)?);
+    circuit.netlists = Netlists::of(&circuit, [file, direct], ports).map(Arc::new);
+    Ok(circuit)
+}
+
+/// The gates of a netlist with outputs.
+fn gates(blif: &str, path: &Path) -> Result<Circuit> {
     if !blif.lines().any(|line| line.starts_with(".outputs ")) {
         let remedy = "declare what it computes as `output`";
         return Err(refused("an output", "a module without one", path, remedy));
     }
-    let circuit = Circuit::parse(&blif).map_err(|e| match e {
+    Circuit::parse(blif).map_err(|e| match e {
         Error::BadInput(detail) => {
             refused("a module that becomes gates", detail.got, path, SELF_CONTAINED)
         }
         other => other,
-    })?;
-    let mut circuit = ports.ordered(circuit);
-    let netlist = |text: Option<String>| {
-        let text = ports.in_netlist(&undefined::without(&text?));
-        let found = Circuit::parse(&text).ok();
-        found.filter(|found| circuit.agrees(&ports.ordered(found.clone())))
-    };
-    if let Some(file) = netlist(file) {
-        let other = |direct: &Circuit| direct.nodes != file.nodes && direct.nodes.len() < LARGE;
-        let direct = netlist(direct).filter(other);
-        circuit.netlists = Some(Arc::new(Netlists { file, direct, ports }));
-    }
-    Ok(circuit)
+    })
 }
 
 /// The netlists before Yosys's ABC, with 0 for what has no value. They are compared with the one after it.
@@ -173,6 +167,23 @@ pub(super) struct Netlists {
 }
 
 impl Netlists {
+    /// Those of the texts that are the circuit; none without the first.
+    fn of(
+        circuit: &Circuit,
+        [file, direct]: [Option<String>; 2],
+        ports: Ports,
+    ) -> Option<Netlists> {
+        let netlist = |text: Option<String>| {
+            let text = ports.in_netlist(&undefined::without(&text?));
+            let found = Circuit::parse(&text).ok();
+            found.filter(|found| circuit.agrees(&ports.ordered(found.clone())))
+        };
+        let file = netlist(file)?;
+        let other = |direct: &Circuit| direct.nodes != file.nodes && direct.nodes.len() < LARGE;
+        let direct = netlist(direct).filter(other);
+        Some(Netlists { file, direct, ports })
+    }
+
     /// A circuit with the order of the netlists as one with that of the module.
     pub fn of_module(&self, circuit: &Circuit) -> Circuit {
         self.ports.ordered(circuit.clone())
