@@ -410,6 +410,16 @@ fn headed(kind: Kind) -> Vec<u8> {
     [&(json.len() as u64).to_le_bytes()[..], &json].concat()
 }
 
+/// Kinds that hold no secret, and have no place in a job.
+const OTHERS: [Kind; 6] = [
+    Kind::Glwe,
+    Kind::Integers,
+    Kind::Bits,
+    Kind::CkksPublicKey,
+    Kind::CkksMessage,
+    Kind::BridgeKey,
+];
+
 #[test]
 fn every_other_kind_of_file_is_refused_and_secrets_above_all() {
     let f = folder("kinds");
@@ -422,14 +432,6 @@ fn every_other_kind_of_file_is_refused_and_secrets_above_all() {
         Kind::CkksPartial,
         Kind::CkksParty,
     ];
-    let others = [
-        Kind::Glwe,
-        Kind::Integers,
-        Kind::Bits,
-        Kind::CkksPublicKey,
-        Kind::CkksMessage,
-        Kind::BridgeKey,
-    ];
     // Evaluation keys of CKKS are a format of their own.
     assert_eq!(
         becalm::job::admit(b"becalm ckks 0003", 1 << 20).ok(),
@@ -437,7 +439,7 @@ fn every_other_kind_of_file_is_refused_and_secrets_above_all() {
     );
     for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::CkksEvaluationKeys) {
         let bytes = headed(kind);
-        let taken = !secret.contains(&kind) && !others.contains(&kind);
+        let taken = !secret.contains(&kind) && !OTHERS.contains(&kind);
         match becalm::job::admit(&bytes, bytes.len() as u64) {
             Ok(found) => assert!(taken && found == kind, "{kind}"),
             Err(e) => {
