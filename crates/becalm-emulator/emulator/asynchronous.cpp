@@ -47,6 +47,7 @@ void turn(Mbarrier& m) {
   RACES(turn(m.gate, m.phase));
   m.phase++;
   m.missing = m.arrivals;
+  if (m.block == current->block) current->block->moved = true;
 }
 
 void arrive_at(Mbarrier& m, int64_t bytes) {

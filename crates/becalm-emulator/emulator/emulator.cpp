@@ -1,4 +1,5 @@
-// The scheduler of the fibers: round robin over the threads of one cluster, one cluster after another; several where all wait.
+// The scheduler of the fibers: round robin over the threads of a block, the blocks of one cluster, one cluster after another; several
+// where all wait.
 #include "scheduler.h"
 
 #include <chrono>
@@ -18,6 +19,14 @@ __thread Pool* scheduler;
 namespace {
 
 constexpr size_t STACK = 64 << 10;
+/// Whether a block keeps its turn. Not under the race check: a reader that comes late has seen what it should have waited for.
+#if defined(BECALM_PLANTS)
+constexpr bool TOGETHER = false;
+#else
+constexpr bool TOGETHER = true;
+#endif
+/// The distance, in turns, of the fiber whose stack is fetched.
+constexpr size_t AHEAD = 2;
 /// Asynchronous copies that a thread may have under way.
 constexpr unsigned COPIES = 64;
 /// The bytes of shared memory that nobody wrote.
@@ -87,17 +96,51 @@ EMULATOR_INTERNAL void switch_to(Fiber* to) {
   change(*from, *to);
 }
 
-/// The next fiber that lives; there is one.
+/// Whether all threads have waited, each twice at least, and nothing has changed meanwhile.
+bool stuck(const Pool& s) { return s.idle > 2 * s.count; }
+
+/// Whether a fiber cannot go on; one that waits at a barrier is not woken to look.
+EMULATOR_INTERNAL bool waits(Pool& s, const Fiber& fiber) {
+  if (fiber.done) return true;
+  if (!fiber.at || fiber.at->generation != fiber.generation) return false;
+  s.idle++;
+  return true;
+}
+
+/// The next fiber that can go on, or the scheduler where nothing changes any more. While a block can go on, its own fibers are next,
+/// because the stacks of a whole cluster do not fit into the caches. With a seed, another block comes between now and then.
 EMULATOR_INTERNAL Fiber* next() {
   Pool& s = *scheduler;
   do {
+    if (stuck(s)) return &s.main;
+    Block* block = s.sequence[s.position]->block;
     s.position = s.position + 1 == s.count ? 0 : s.position + 1;
-  } while (s.sequence[s.position]->done);
+    if (TOGETHER && block->moved && s.sequence[s.position]->block != block) {
+      block->moved = false;
+      if (!s.shuffled || s.random() % 4 != 0) s.position = block->first;
+    }
+  } while (waits(s, *s.sequence[s.position]));
+  // The stack of one of those that follow is on its way meanwhile.
+  if (s.position + AHEAD < s.count) __builtin_prefetch(s.sequence[s.position + AHEAD]->stack_pointer);
   return s.sequence[s.position];
 }
 
-/// Whether all threads have waited, each twice at least, and nothing has changed meanwhile.
-bool stuck(const Pool& s) { return s.idle > 2 * s.count; }
+/// Draws an order of so many fibers from the `first`-th on.
+EMULATOR_INTERNAL void shuffle(size_t first, size_t count) {
+  Pool& s = *scheduler;
+  for (size_t i = count - 1; i > 0; i--) std::swap(s.sequence[first + i], s.sequence[first + s.random() % (i + 1)]);
+}
+
+/// Draws an order of the blocks of the running cluster.
+EMULATOR_INTERNAL void shuffle_blocks() {
+  Pool& s = *scheduler;
+  const Block& one = *current->block;
+  for (unsigned i = one.cluster_threads / one.threads - 1; i > 0; i--) {
+    Block &a = one.blocks[i], &b = one.blocks[s.random() % (i + 1)];
+    for (unsigned t = 0; t < one.threads; t++) std::swap(s.sequence[a.first + t], s.sequence[b.first + t]);
+    std::swap(a.first, b.first);
+  }
+}
 
 EMULATOR_INTERNAL void entry() {
   const Work& work = current->block->of->launch->work;
@@ -136,8 +179,7 @@ EMULATOR_INTERNAL void blocked(Wait wait) {
   Pool& s = *scheduler;
   current->wait = wait;
   s.idle++;
-  if (stuck(s)) switch_to(&s.main);
-  else yield();
+  yield();
 }
 
 EMULATOR_INTERNAL void fail(const char* what) {
@@ -158,15 +200,25 @@ EMULATOR_INTERNAL unsigned arrive(Barrier& barrier, unsigned threads) {
   if (++barrier.waiting < threads) return generation;
   barrier.waiting = 0;
   barrier.generation++;
+  Block& block = *current->block;
+  block.moved = true;
   if (s.shuffled && threads > 32) {
     land_some();
-    for (size_t i = s.count - 1; i > 0; i--) std::swap(s.sequence[i], s.sequence[s.random() % (i + 1)]);
+    if (threads > block.threads) shuffle_blocks();
+    shuffle(block.first, block.threads);
   }
   return generation;
 }
 
-EMULATOR_INTERNAL void await(Barrier& barrier, unsigned generation) {
+/// Waits while a barrier is in a generation.
+EMULATOR_INTERNAL void wait_in(const Barrier& barrier, unsigned generation) {
+  current->at = &barrier, current->generation = generation;
   while (barrier.generation == generation) blocked(Wait::BARRIER);
+  current->at = nullptr;
+}
+
+EMULATOR_INTERNAL void await(Barrier& barrier, unsigned generation) {
+  wait_in(barrier, generation);
   RACES(leave(&barrier, generation, number(current)));
 }
 
@@ -178,8 +230,9 @@ EMULATOR_INTERNAL void wait(Barrier& barrier, unsigned threads, bool ordered) {
     if (++barrier.waiting == threads) {
       barrier.waiting = 0;
       barrier.generation++;
+      current->block->moved = true;
     }
-    while (barrier.generation == generation) blocked(Wait::BARRIER);
+    wait_in(barrier, generation);
     return;
   }
 #endif
@@ -270,6 +323,7 @@ void begin_block(Pool& s, Cluster& cluster, unsigned rank, unsigned i) {
   RACES(fresh(block.shared, bytes));
   block.cluster = &cluster.together, block.of = &cluster, block.blocks = cluster.blocks.data();
   block.group = cluster.blocks[0].group;
+  block.first = s.order.size(), block.moved = false;
   block.rank = rank, block.threads = threads, block.cluster_threads = unsigned(cluster.fibers.size());
   block.index = dim3(i % x, i / x % y, i / x / y), block.size = shape.block, block.grid = shape.grid;
   for (unsigned t = 0; t < threads; t++) {
@@ -327,6 +381,7 @@ bool reap(Pool& s, uint64_t* ticket) {
       if (fiber->block->of->alive > 0) s.order[kept++] = fiber;
     }
     s.order.resize(kept);
+    for (size_t i = kept; i-- > 0;) s.order[i]->block->first = i;
   }
   s.sequence = s.order.data(), s.count = s.order.size();
   s.position = s.count == 0 ? 0 : s.count - 1;
@@ -404,7 +459,7 @@ Outcome go(Pool& s, uint64_t* ticket) {
       outcome = Outcome::STUCK;
       break;
     }
-    switch_to(next());
+    if (Fiber* fiber = next(); fiber != current) switch_to(fiber);
     if (s.failed) {
       outcome = Outcome::FAILED;
       break;

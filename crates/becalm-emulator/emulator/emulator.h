@@ -1,7 +1,7 @@
 // CUDA on a CPU: every thread of a cluster of blocks is a fiber; all that our kernels use of CUDA, and nothing else.
 //
 // Fibers take turns and switch only where they wait, so each runs undisturbed between two waits: the order within
-// such an interval can be drawn at random (`Launch::seed`). Shared memory comes fresh and full of 0xA5 for each block.
+// such an interval can be drawn at random (`Launch::seed`). A block keeps its turn while its barriers let it go on. Shared memory comes fresh and full of 0xA5 for each block.
 // One cluster runs after another, until all threads that live wait: then the next one begins beside them (`Pool`). Threads that
 // wait for ever are found. `races.h` finds what barriers do not order. Not modelled: memory order inside an interval.
 #pragma once
@@ -68,6 +68,8 @@ struct Block {
   unsigned group;  // the number of the cluster in the race check
   unsigned rank, threads, cluster_threads;
   unsigned left;  // threads that have not returned
+  size_t first;   // its first fiber in the order of turns; the others follow
+  bool moved;     // a barrier of the block has let its threads go on since their last turn
   size_t shared_bytes;
   dim3 index, size, grid;
 };
@@ -85,8 +87,11 @@ struct Fiber {
   unsigned exchanges = 0, arrived = 0, copies = 0, reads = 0;
   /// Groups of its copies, and the number of copies at the end of each.
   unsigned groups = 0, ends[16];
-  bool done = false;
   Wait wait = Wait::BARRIER;
+  bool done = false;
+  /// The barrier at which it waits, while that is in this generation.
+  const Barrier* at = nullptr;
+  unsigned generation = 0;
   void* stack_pointer = nullptr;
   /// Its stack, from and to.
   const unsigned char *stack = nullptr, *stack_end = nullptr;
