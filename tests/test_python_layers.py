@@ -20,14 +20,15 @@ LAYERS = (
     {
         "tfhe": """_integer_arrays _integer_lists _integer_matmul _integer_operations
             _integer_operators _integer_types _integer_words _tfhe_encrypted_table _tfhe_gates
-            _tfhe_registers _tfhe_sets _tfhe_slot_key aes ciphertext integers program server""",
+            _tfhe_registers _tfhe_secret_key _tfhe_sets _tfhe_slot_key aes ciphertext
+            integers program server""",
         "ckks": """_ckks_arithmetic _ckks_catalogue _ckks_ciphertext _ckks_collective _ckks_computes
             _ckks_cost _ckks_files _ckks_function _ckks_keygen _ckks_packed _ckks_prepared
             _ckks_program _ckks_secret_key _ckks_server _ckks_sets _ckks_threshold _ckks_vector
             ckks""",
     },
     {
-        "both": "_bridge _tfhe_secret_key circuit keys",
+        "both": "_bridge circuit keys",
         "desilo": """_desilo _desilo_arithmetic _desilo_files _desilo_key_files _desilo_matrices
             desilo""",
     },
@@ -36,6 +37,13 @@ LAYERS = (
             _cluster_workers bench doctor"""
     },
 )
+
+
+def home(name):
+    """The module of a name of the package."""
+    module = getattr(getattr(becalm, name, None), "__module__", "")
+    is_module = (FOLDER / f"{name}.py").exists()
+    return name if is_module else module.removeprefix("becalm.")
 
 
 def imported(module, source=None):
@@ -52,6 +60,8 @@ def imported(module, source=None):
             for alias in node.names:
                 package, _, inner = alias.name.partition(".")
                 if package == "becalm":
+                    # Without a name behind it all of the package is at hand.
+                    assert inner, f"{module}: import what is used of the package by its name"
                     found.add(inner)
 
         def visit_ImportFrom(self, node):
@@ -59,7 +69,7 @@ def imported(module, source=None):
             path = f"becalm.{node.module or ''}".rstrip(".") if node.level else node.module or ""
             package, _, inner = path.partition(".")
             if package == "becalm":
-                found.update([inner] if inner else [alias.name for alias in node.names])
+                found.update([inner] if inner else [home(alias.name) for alias in node.names])
 
     Imports().visit(ast.parse(source or (FOLDER / f"{module}.py").read_text(encoding="utf-8")))
     return {name for name in found if (FOLDER / f"{name}.py").exists()}
@@ -71,6 +81,7 @@ def imported(module, source=None):
         "import becalm.server",
         "import becalm.server as s, os",
         "from becalm import server",
+        "from becalm import Server",
         "from becalm.server import Server",
         "from . import server",
         "def f():\n    from .server import Server",

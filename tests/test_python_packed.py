@@ -221,3 +221,56 @@ def test_what_is_no_vector_of_ckks_is_named_with_the_way_to_one(toy):
             with pytest.raises(becalm.BadInput, match=says) as e:
                 call(given)
             assert "encrypt it first" not in str(e.value)
+
+
+def test_a_program_of_integers_and_values_runs_on_one_lane_or_several(keys):
+    secret, server = keys
+    p = becalm.Program("ckks_toy_table_4")
+    m, v = p.input(bits=4), p.input(level=2)
+    p.output(m + m, v + v)
+    assert "0 (4 bits), 2" in repr(p._facts())
+    x = secret.encrypt_packed([[1, 2, 3], [4, 5, 6]], bits=4)
+    y = secret.encrypt([0.25, 0.5], level=2)
+
+    doubled, sums = server.run(p, x, y)
+    assert secret.decrypt(doubled).tolist() == [[2, 4, 6], [8, 10, 12]]
+    assert abs(secret.decrypt(sums)[:2] - [0.5, 1.0]).max() < 1e-3
+
+    for both in (server.run(p, x, [y, y + y]), server.run(p, [x, x], [y, y + y])):
+        assert [secret.decrypt(d)[1, 2] for d in both[0]] == [12, 12]
+        assert [round(secret.decrypt(s)[1], 2) for s in both[1]] == [1.0, 2.0]
+    one = becalm.Program("ckks_toy_table_4")
+    one.output(one.input(bits=4) + 1)
+    assert [secret.decrypt(z)[0, 0] for z in server.run(one, [x, x + x])] == [2, 3]
+
+    large = secret.encrypt_packed(np.arange(2 * server.slots + 1) % 16, bits=4)
+    doubled, sums = server.run(p, large, y)
+    assert (secret.decrypt(doubled) == 2 * np.arange(large.size) % 16).all() and len(sums) == 2
+    with pytest.raises(errors.BadInput, match="run: wanted packed integers of one ciphertext"):
+        server.run(p, large, [y, y])
+
+
+def test_refusals_name_the_call_of_the_user(keys):
+    secret, server = keys
+    p = becalm.Program("ckks_toy_table_4")
+    p.output(p.input(bits=4) + 1)
+    y = secret.encrypt([0.25], level=0)
+    for call, said in [
+        (lambda: server.run(p, y), "run: wanted integers of 4 bits, got values in slots; encrypt"),
+        (lambda: server.bootstrap(y), "bootstrap: wanted integers of 4 bits, got values in slots"),
+        (lambda: server.lookup(secret.encrypt_packed([1], bits=4), [abs, abs]), "lookup_many"),
+    ]:
+        with pytest.raises(errors.BadInput, match=said):
+            call()
+    x = secret.encrypt([0.25])
+    with pytest.raises(errors.WrongKey, match=r"^matrix product: wanted a key for rotation"):
+        server.matmul(ckks.Matrix(np.eye(4, k=1), slots=server.slots), x)
+    turned = becalm.Program("ckks_toy_table_4")
+    turned.output(turned.input().rotate(3))
+    with pytest.raises(errors.WrongKey, match=r"^run: wanted a key for rotation by 3"):
+        server.run(turned, x)
+    other = becalm.keygen("ckks_toy_12", bootstrap=None, **TOY)
+    p = becalm.Program("ckks_toy_12")
+    p.output(p.input(level=0).bootstrap("regular"))
+    with pytest.raises(errors.WrongKey, match=r"^run: wanted a key for the switch"):
+        other.server.run(p, other.secret.encrypt([0.5], level=0))

@@ -424,8 +424,8 @@ def require(x: object, op: str) -> Ciphertext:
     raise BadInput(op, "a CKKS ciphertext", "a register of a program", remedy)
 
 
-def lanes_of(inputs: Sequence[Any]) -> tuple[list[list[_native.CkksCiphertext]], bool]:
-    """The ciphertexts of each lane, native or not, and whether there may be several lanes."""
+def lanes_of(inputs: Sequence[Any]) -> list[list[_native.CkksCiphertext]]:
+    """The ciphertexts of each lane, native or not."""
     lists = [list(x) if isinstance(x, (list, tuple)) else None for x in inputs]
     counts = sorted({len(x) for x in lists if x is not None})
     if len(counts) > 1 or counts == [0]:
@@ -438,4 +438,4 @@ def lanes_of(inputs: Sequence[Any]) -> tuple[list[list[_native.CkksCiphertext]],
     def native(x: object) -> _native.CkksCiphertext:
         return x if isinstance(x, _native.CkksCiphertext) else require(x, "run")._native
 
-    return [[native(x[lane]) for x in each] for lane in range(count)], bool(counts)
+    return [[native(x[lane]) for x in each] for lane in range(count)]

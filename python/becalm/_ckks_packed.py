@@ -569,14 +569,28 @@ def _chunks(
     return np.split(values, np.cumsum(counts)[:-1])
 
 
-def spread(inputs: Sequence[Any]) -> tuple[list[Any], tuple[int, ...]]:
-    """Arguments of a program, packed ones as their ciphertexts, and the shape of these."""
-    packed = [x.shape for x in inputs if isinstance(x, PackedArray)]
-    if len(set(packed)) > 1:
-        wanted, got = f"integers of the shape {packed[0]}", " and ".join(map(str, packed[1:]))
+def spread(inputs: Sequence[Any]) -> tuple[list[Any], tuple[int, ...], bool]:
+    """Arguments of a program with packed ones as their ciphertexts, the shape of these, and whether
+    there are lists, so that the results are lists too."""
+    listed = any(isinstance(x, (list, tuple)) for x in inputs)
+    each = [x if isinstance(x, (list, tuple)) else [x] for x in inputs]
+    packed = [y for x in each for y in x if isinstance(y, PackedArray)]
+    shapes = list(dict.fromkeys(y.shape for y in packed))
+    if len(shapes) > 1:
+        wanted, got = f"integers of the shape {shapes[0]}", " and ".join(map(str, shapes[1:]))
         raise BadInput("run", wanted, got, "encrypt all in one shape")
-    given = [x._parts if isinstance(x, PackedArray) else x for x in inputs]
-    return given, packed[0] if packed else ()
+    if listed and packed and len(packed[0]._parts) > 1:
+        wanted, got = "packed integers of one ciphertext in lists", str(len(packed[0]._parts))
+        raise BadInput("run", wanted, got, "run the program once for each of them")
+
+    def parts(x: Any) -> Any:
+        if isinstance(x, (list, tuple)):
+            return [y._parts[0] if isinstance(y, PackedArray) else y for y in x]
+        if not isinstance(x, PackedArray):
+            return x
+        return x._parts[0] if listed else x._parts
+
+    return [parts(x) for x in inputs], shapes[0] if shapes else (), listed
 
 
 def entries_of(tables: Sequence[Entries], bits: int) -> tuple[tuple[int, ...], ...]:
@@ -586,6 +600,9 @@ def entries_of(tables: Sequence[Entries], bits: int) -> tuple[tuple[int, ...], .
 
 def _entries(table: Entries, bits: int) -> list[int]:
     given = [table(m) for m in range(1 << bits)] if callable(table) else table
+    if isinstance(given, (list, tuple)) and any(map(callable, given)):
+        remedy = "pass several tables to lookup_many"
+        raise BadInput("look up", f"{1 << bits} entries", "a list of functions", remedy)
     found = _values.integers("look up", given)
     if found.ndim != 1:
         remedy = "give a list of integers, or a function of one integer"

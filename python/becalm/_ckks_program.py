@@ -524,11 +524,12 @@ class Program(Computes[Register, _native.CkksRegister], _programs.Program, schem
         return cls(_native.CkksProgram.from_bytes(data, bool(allow_insecure), most))
 
     def _facts(self) -> tuple[str, list[tuple[str, Any]]]:
-        cost, (taken, left) = self.cost, self.levels
+        cost, places = self.cost, (self._native.inputs, self._native.outputs)
+        taken, left = (", ".join(map(_place, each)) or "—" for each in places)
         scales = ", ".join(f"2^{np.log2(o[1]):.1f}" for o in self._native.outputs)
         return "becalm.ckks.Program", [
-            ("inputs", f"{self.inputs} at level {', '.join(map(str, taken)) or '—'}"),
-            ("outputs", f"{self.outputs} at level {', '.join(map(str, left)) or '—'}"),
+            ("inputs", f"{self.inputs} at level {taken}"),
+            ("outputs", f"{self.outputs} at level {left}"),
             ("scale of the outputs", scales or None),
             ("slots", f"{self.slots:,}"),
             ("instructions", f"{len(self):,}"),
@@ -550,6 +551,12 @@ class Program(Computes[Register, _native.CkksRegister], _programs.Program, schem
     def __reduce__(self) -> tuple[Any, ...]:
         """Travels as the bytes of its file, which are checked as a file is."""
         return _restored, (self.to_bytes(), not self.params.standard)
+
+
+def _place(facts: tuple[int, float, int, int | None]) -> str:
+    """The level of an argument or a result, and the bits of packed integers."""
+    level, *_, bits = facts
+    return f"{level} ({counted(bits, 'bit')})" if bits else str(level)
 
 
 def cost_of(what: Program, on: Any, lanes: int) -> Cost:

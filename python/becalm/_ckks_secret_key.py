@@ -213,7 +213,7 @@ class SecretKey(Key):
 
         `queries` is the number of decryptions under this key that will be shared in all. Each call
         spends 1/`queries` of the key's budget, and once all of it is spent, further calls raise
-        `BadInput`. The key counts in memory (`shared`): if it is read from its file again, or is in
+        `BadInput`. The key counts in memory (`spent`): if it is read from its file again, or is in
         use on several machines or in forked processes, let `queries` cover the calls of all.
 
         Results beyond the bound of the account raise an error. Such an error counts as a query. It

@@ -132,7 +132,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
             owned(op, Ciphertext(x), self.key_id)
         rotations = matrix.rotations
         few = str(rotations) if len(rotations) < 5 else "M.rotations, M the matrix"
-        with named(f"make keys with rotations={few}"):
+        with called(op), named(f"make keys with rotations={few}"):
             # Before the matrix is encoded, which takes time.
             self._keys.require_rotations(rotations, x.level)
             return self._keys.matmul([x], matrix._encoded(self._machine, x.level))[0]
@@ -483,6 +483,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
             words.append(f"stage_count={stages}")
         return f"make keys with {', '.join(words)}"
 
+    @called("bootstrap")
     def _run(
         self,
         kind: str | None,
@@ -508,10 +509,11 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         with _progress.shown(progress, "bootstrap", 1.0) as callback, named(""):
             return ready.run([[x._native for x in inputs]], callback)[0]
 
+    @called("run")
     def run(
         self,
         program: Program,
-        *inputs: Ciphertext | Sequence[Ciphertext] | PackedArray,
+        *inputs: Ciphertext | PackedArray | Sequence[Ciphertext] | Sequence[PackedArray],
         progress: Progress = None,
     ) -> Any:
         """Runs a recorded program, each input one of its arguments.
@@ -523,7 +525,8 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         inputs
             A ciphertext for each argument, at the level of the argument or above; or a list of
             them, one for each lane. Lists have one length, and a single ciphertext beside lists
-            goes to every lane. For an argument of integers packed ones, all of one shape.
+            goes to every lane. An argument of integers takes packed ones, all of one shape. Those
+            of several ciphertexts have a lane for each, and no lists beside them.
         progress
             As for a bootstrap.
 
@@ -566,8 +569,8 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
         if len(inputs) != program.inputs:
             wanted, got = f"{program.inputs} inputs", str(len(inputs))
             raise BadInput("run", wanted, got, "pass one for each argument")
-        given, shape = spread(inputs)
-        lanes, batch = lanes_of(given)
+        given, shape, listed = spread(inputs)
+        lanes = lanes_of(given)
         own = [[owned("run", x, self.key_id) for x in lane] for lane in lanes]
         # Refused before matrices are encoded.
         program._native.real([all(lane[i].real for lane in own) for i in range(len(inputs))])
@@ -582,9 +585,11 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
             return Ciphertext(y, self, where)
 
         def result(lanes: Sequence[_native.CkksCiphertext]) -> Any:
-            if lanes[0].integers:
+            if lanes[0].integers and not listed:
                 return PackedArray(lanes, shape, self)
-            return [one(y) for y in lanes] if batch else one(lanes[0])
+            if lanes[0].integers:
+                return [PackedArray([y], shape, self) for y in lanes]
+            return [one(y) for y in lanes] if listed or len(lanes) > 1 else one(lanes[0])
 
         results = [result(lanes) for lanes in zip(*made, strict=True)]
         return results[0] if len(results) == 1 else tuple(results)

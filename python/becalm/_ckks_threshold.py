@@ -84,7 +84,7 @@ class KeyShare(_html.Shown):
         queries
             The number of decryptions under the key that will be shared in all. Each call spends
             1/`queries` of the share's budget; when it is spent, further calls raise `BadInput`. The
-            share counts in memory (`shared`), as a secret key does.
+            share counts in memory (`spent`), as a secret key does.
 
         Returns
         -------

@@ -8,16 +8,7 @@ from typing import Any, NoReturn, overload
 import numpy as np
 import numpy.typing as npt
 
-from becalm import (
-    _html,
-    _integer_types,
-    _native,
-    _progress,
-    _values,
-    aes,
-    ckks,
-    integers,
-)
+from becalm import _html, _integer_types, _native, _progress, _values, aes, integers
 from becalm._called import called
 from becalm._integer_types import IntegerType
 from becalm._native import Params
@@ -271,7 +262,7 @@ class SecretKey(_html.Shown):
             return tuple(parts) if isinstance(x, tuple) else parts
         got = _values.named(x)
         remedy = "pass a Ciphertext, Integers, EncryptedBytes or AesKey, or a list of such"
-        if isinstance(x, ckks.Ciphertext):
+        if isinstance(getattr(x, "_native", None), _native.CkksCiphertext):
             got, remedy = "one of CKKS", 'decrypt it by the secret key that keygen("ckks") gave'
         elif isinstance(x, (bytes, bytearray, memoryview)):
             remedy = "read a ciphertext's file from them first: becalm.from_bytes(x)"

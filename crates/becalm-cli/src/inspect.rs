@@ -211,7 +211,13 @@ pub fn program_rows(program: &CkksProgram) -> Vec<(&'static str, String)> {
     let info = |regs: &[Reg]| {
         let each = regs.iter().filter_map(|r| program.info(*r));
         let text = |x: &RlweInfo| {
-            format!("level {}, scale 2^{:.2}, {} values", x.level, x.scale.log2(), x.slots)
+            let held = match x.integers {
+                Some(bits) => {
+                    format!("up to {} integers of {}", 2 * x.slots, counted(bits as usize, "bit"))
+                }
+                None => format!("{} values", x.slots),
+            };
+            format!("level {}, scale 2^{:.2}, {held}", x.level, x.scale.log2())
         };
         each.map(text).collect::<Vec<String>>()
     };
@@ -245,7 +251,11 @@ pub fn program_value(program: &CkksProgram) -> Value {
     let (cost, needs) = (program.cost(), program.needs());
     let info = |regs: &[Reg]| -> Vec<Value> {
         let each = regs.iter().filter_map(|r| program.info(*r));
-        each.map(|x| json!({ "level": x.level, "scale": x.scale, "slots": x.slots })).collect()
+        let facts = |x: &RlweInfo| match x.integers {
+            Some(bits) => json!({ "level": x.level, "scale": x.scale, "bits": bits }),
+            None => json!({ "level": x.level, "scale": x.scale, "slots": x.slots }),
+        };
+        each.map(facts).collect()
     };
     json!({
         "inputs": info(program.inputs()), "outputs": info(program.outputs()),

@@ -6,7 +6,7 @@ use crate::output::{Force, read};
 use crate::report;
 use crate::signals::unless_stopped;
 use crate::status::usage;
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use becalm::Error;
 use becalm::backend::{Backend, Ckks, CkksSetup, Cpu, Evaluator, for_params};
 use becalm::bootstrap::ckks::KeyPlan;
@@ -121,7 +121,8 @@ fn run(
             |path: &PathBuf| read(path, |path| context.load_noted_ciphertext(path, job.trust));
         let (given, said): (Vec<Rlwe>, Vec<Option<bool>>) =
             paths.iter().map(load).collect::<Result<Vec<_>>>()?.into_iter().unzip();
-        evaluator.check(program, &given.iter().collect::<Vec<_>>())?;
+        let names = || paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ");
+        evaluator.check(program, &given.iter().collect::<Vec<_>>()).with_context(names)?;
         real.push(program.said_real(&said)?);
     }
     let ready = prepared(machine, &context, program)?;

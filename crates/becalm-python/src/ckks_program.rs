@@ -22,6 +22,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 type Recorder = Arc<Mutex<Recording>>;
+/// Level, scale and slots of an argument or a result, and the bits of packed integers.
+type Facts = (usize, f64, usize, Option<u32>);
 
 fn locked(recorder: &Recorder) -> MutexGuard<'_, Recording> {
     recorder.lock().unwrap_or_else(PoisonError::into_inner)
@@ -83,10 +85,10 @@ impl CkksProgram {
         Ok(self.all(args, operator)?.remove(0))
     }
 
-    fn facts(&self, regs: &[Reg]) -> Vec<(usize, f64, usize)> {
+    fn facts(&self, regs: &[Reg]) -> Vec<Facts> {
         let program = self.now();
         let info = regs.iter().filter_map(|r| program.info(*r));
-        info.map(|i| (i.level, i.scale, i.slots)).collect()
+        info.map(|i| (i.level, i.scale, i.slots, i.integers)).collect()
     }
 }
 
@@ -256,15 +258,15 @@ impl CkksProgram {
         CkksNeeds(self.now().needs())
     }
 
-    /// Level, scale and slots of each argument.
+    /// Level, scale and slots of each argument, and the bits of packed integers.
     #[getter]
-    fn inputs(&self) -> Vec<(usize, f64, usize)> {
+    fn inputs(&self) -> Vec<Facts> {
         self.facts(self.now().inputs())
     }
 
-    /// Level, scale and slots of each result.
+    /// The same of each result.
     #[getter]
-    fn outputs(&self) -> Vec<(usize, f64, usize)> {
+    fn outputs(&self) -> Vec<Facts> {
         self.facts(self.now().outputs())
     }
 

@@ -259,7 +259,9 @@ fn keys_for_another_machine_need_no_room_to_work() {
         let (near, work) = (near.price().unwrap(), CkksProgram::work_bytes(toy()));
         assert_eq!(far.price().unwrap().peak() + work, near.peak());
         let require = |free| far.require("keygen", Some(free), |_| None, "free memory");
-        assert!(require(near.peak() - work).is_ok() && require(near.peak() - work - 1).is_err());
+        require(near.peak() - work).unwrap();
+        let refused = require(near.peak() - work - 1).unwrap_err();
+        assert!(matches!(refused, Error::OutOfMemory(_)), "{refused}");
     }
     let set = set_for(&[], Some(10), 1).unwrap();
     let far = plan(set, Wish::default()).far();

@@ -313,7 +313,7 @@ impl BridgeKey {
             return Err(Error::wrong_key(op, wanted, x.key_id().to_string(), remedy));
         }
         let Some(integers) = x.integers() else {
-            let remedy = "encrypt integers with `encrypt_integers`";
+            let remedy = "encrypt packed integers";
             return Err(Error::bad_input(op, "packed integers", "values in slots", remedy));
         };
         Integers::require_exact(op, integers.bits, x.account())?;

@@ -28,8 +28,8 @@ impl Purpose {
                 Some(by) => format!("rotation by {by}"),
                 None => format!("X -> X^{g}"),
             },
-            Purpose::ToEphemeral => "to the ephemeral secret".into(),
-            Purpose::FromEphemeral => "from the ephemeral secret".into(),
+            Purpose::ToEphemeral => "the switch to the ephemeral secret".into(),
+            Purpose::FromEphemeral => "the switch from the ephemeral secret".into(),
         }
     }
 

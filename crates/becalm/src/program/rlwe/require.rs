@@ -103,8 +103,10 @@ impl CkksProgram {
         let bits = x.integers().map(|own| own.bits);
         if bits != info.integers {
             let [wanted, got] = [info.integers, bits].map(Integers::named);
-            let remedy =
-                "encrypt integers with encrypt_integers, and as many bits as the table has";
+            let remedy = match info.integers {
+                Some(_) => "encrypt packed integers of as many bits",
+                None => "encrypt values instead of packed integers",
+            };
             return Err(Error::bad_input(op, wanted, got, remedy));
         }
         let scale = if x.level() > info.level { self.chain.scale(info.level)? } else { x.scale() };
