@@ -108,7 +108,8 @@ class Program(Computes[Register, _native.CkksRegister], _programs.Program, schem
     slots
         Values in a vector, a power of two; by default all that fit.
     bootstrap
-        Size of the keys that its bootstraps need: `"small"`, `"medium"` or `"large"`.
+        Size of the keys that its bootstraps need: `"small"`, `"medium"` or `"large"`. A file does
+        not keep it, so a program that is read goes on with the usual size.
     auto
         Whether an instruction whose vector lacks levels bootstraps it first, by the usual kind of
         the set. Each vector is bootstrapped once at the most. A file keeps the bootstraps that were

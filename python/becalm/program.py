@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from becalm import _native, _public, _values
 from becalm._called import called
@@ -13,9 +13,6 @@ from becalm._programs import Program
 from becalm._tfhe_registers import Cost, Needs, Register, Table, integer
 from becalm._values import TableSource, counted
 from becalm.errors import BadInput, WrongParams
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Cost", "Needs", "Program", "Register", "Table", "TfheProgram"]
 __dir__ = _public.names(__all__)

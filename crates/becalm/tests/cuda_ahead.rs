@@ -8,10 +8,10 @@ use becalm::tfhe::Table;
 use becalm_emulator::Emulated;
 use std::sync::Arc;
 
-/// Six steps of the standard ring.
+/// Three steps of the standard ring.
 fn keys() -> (SecretKey, EvaluationKey) {
     let standard = TfheParams::named("tfhe_2_2_multi_bit_4").unwrap();
-    let params = TfheParams { lwe_dimension: 24, ..standard.clone() };
+    let params = TfheParams { lwe_dimension: 12, ..standard.clone() };
     let secret = SecretKey::generate(&params, true).unwrap();
     let evaluation = secret.evaluation_key().unwrap();
     (secret, evaluation)

@@ -32,11 +32,6 @@ impl Loan {
         self.chunk
     }
 
-    /// Whether another worker has computed it, and these results are to be compared.
-    pub fn is_check(&self) -> bool {
-        self.check
-    }
-
     /// Whether it was taken from a worker that gave no sign of life.
     pub fn taken_over(&self) -> bool {
         self.taken_over

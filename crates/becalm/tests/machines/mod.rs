@@ -16,7 +16,7 @@ pub fn runs_all(backend: &dyn Backend, params: &TfheParams) -> bool {
     match backend.info().name {
         "processor" => false,
         "cuda" => Cuda::runs(params).is_ok(),
-        _ => true,
+        _ => backend.tfhe().is_some(),
     }
 }
 
