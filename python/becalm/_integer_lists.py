@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from becalm import _integer_arrays, _integer_operations, _integer_operators, _integer_types, _values
-from becalm._integer_matmul import matmul
+from becalm._integer_matmul import dot, matmul
 from becalm.errors import BadInput, Unsupported
 
 if TYPE_CHECKING:
@@ -453,8 +453,9 @@ class Lists(_integer_arrays.Array):
         return self._run("clip", [self, min, max])[0]
 
     def dot(self, other: Any) -> Integers:
-        """Sums of products of lists, matrices or stacks of them, in this type; also `x @ y`. One of
-        the two may be clear, which is cheaper.
+        """Sums of products of the last axis and the last but one of `other`, in this type, as
+        `np.dot` has them. One of the two may be clear, which is cheaper. `x @ y` is the same for
+        lists and matrices, and takes stacks of matrices in pairs.
 
         Returns
         -------
@@ -473,11 +474,14 @@ class Lists(_integer_arrays.Array):
         >>> ([[0, 1], [2, 0]] @ x).decrypt(secret).tolist()
         [[77, 0], [144, 6]]
         """
-        found = matmul(self, other)
+        found = dot(self, other)
         if found is NotImplemented:
             got = type(other).__name__
             raise BadInput("dot", "a list or a matrix", got, "pass encrypted or clear integers")
         return found  # type: ignore[no-any-return]
+
+    #: What `np.dot` is, whichever of its operands is encrypted.
+    _dot = staticmethod(dot)
 
     def __matmul__(self, other: Any) -> Integers:
         return matmul(self, other)  # type: ignore[no-any-return]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,27 @@ def matmul(a: Any, b: Any) -> Any:
         columns = [b[..., i, :].reshape(*b.shape[:-2], 1, b.shape[-1]) for i in range(inner)]  # type: ignore[index]
         return x._run("dot", [*rows, *columns])[0].reshape(*shape)
     return _folded(a, b, stack).reshape(*shape)
+
+
+def dot(a: Any, b: Any) -> Any:
+    """`np.dot(a, b)`, of which at least one is encrypted: that of numbers is their product, and of
+    stacks of matrices each row of one meets each column of the other."""
+    a, b = (np.asarray(v) if isinstance(v, (list, tuple)) else v for v in (a, b))
+    for v in (a, b):
+        is_array = isinstance(v, (_integer_arrays.Array, np.ndarray))
+        if not is_array and _integer_operators.number("dot", v) is None:
+            return NotImplemented
+    if not (np.ndim(a) and np.ndim(b)):
+        return a * b
+    if np.ndim(a) < 2 or np.ndim(b) < 3:
+        return matmul(a, b)
+    inner = a.shape[-1]
+    if inner != b.shape[-2]:
+        wanted = "arrays whose last axis and last but one are equal"
+        raise BadInput("dot", wanted, f"{a.shape} and {b.shape}", "reshape or cut them")
+    rows, columns = a.shape[:-1], (*b.shape[:-2], b.shape[-1])
+    sides = a.reshape(math.prod(rows), inner), np.moveaxis(b, -2, 0)
+    return matmul(sides[0], sides[1].reshape(inner, math.prod(columns))).reshape(*rows, *columns)
 
 
 def _folded(a: Any, b: Any, stack: tuple[int, ...]) -> Any:

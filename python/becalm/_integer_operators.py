@@ -282,7 +282,7 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
 
 
 def _dot(a: Any, b: Any) -> Any:
-    return _plain(a) @ _plain(b)
+    return _one_of((a, b))._dot(a, b)
 
 
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:

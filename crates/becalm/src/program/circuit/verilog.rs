@@ -7,6 +7,7 @@
 //! error before it starts ([`source`]).
 
 mod drivers;
+mod folder;
 mod modules;
 mod operands;
 mod ports;
@@ -14,14 +15,15 @@ mod source;
 mod undefined;
 
 use super::{Circuit, LARGE};
-use crate::cipher::file::{Limits, hex};
-use crate::math::random::PublicSeed;
+use crate::cipher::file::Limits;
 use crate::progress::tell;
 use crate::{Error, Progress, Result};
+pub(super) use folder::Folder;
+use folder::failed;
 use ports::Ports;
-use std::fs::{self, File};
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -73,9 +75,6 @@ const LIMITED: &str = "ulimit -c 0; ulimit -d $1 2>/dev/null; ulimit -S -t $2 2>
 
 /// Where Yosys's messages go.
 const SAID: &str = "said";
-/// Bytes of them that are looked at, from the end.
-const TAIL: u64 = 1 << 16;
-
 const DEFINED: &str = "give it a value in every case, as by a default or by a word for every address, keep every index within its \
     signal, and do not divide by 0";
 /// Wanted where there is memory, and what to do.
@@ -114,7 +113,7 @@ pub(super) fn parse(
     let file = taken(&folder, "file.blif", limits).filter(|_| done);
     let whole = status.is_some_and(|status| status.success());
     let direct = taken(&folder, "direct.blif", limits).filter(|_| whole);
-    let blif = match limits.read_text(folder.0.join("output.blif")) {
+    let blif = match limits.read_text(folder.path("output.blif")) {
         Ok(blif) if done && !folder.is_full(limits) => blif,
         _ => return Err(why(&binary, status, &folder, path, limits)),
     };
@@ -485,7 +484,7 @@ fn yosys(
         let output = || folder.create(SAID);
         folder.write(SAID, b"")?;
         let mut command = limited(binary, limits);
-        let command = command.args(arguments).current_dir(&folder.0).stdin(Stdio::null());
+        let command = command.args(arguments).current_dir(folder.path("")).stdin(Stdio::null());
         let until = Instant::now() + wait(limits);
         let ended = ended(command.stdout(output()?).stderr(output()?), until, progress);
         let said = folder.tail(SAID)?;
@@ -521,77 +520,4 @@ pub(super) fn limited(binary: &str, limits: Limits) -> Command {
 fn missing(got: String) -> Error {
     let remedy = "`pip install pyosys`, name a Yosys that has slang in BECALM_YOSYS, or turn the file into BLIF where Yosys is";
     Error::unsupported("circuit", "Yosys with slang, which reads Verilog", got, remedy)
-}
-
-fn failed(what: &str, path: &Path, why: &std::io::Error) -> Error {
-    let wanted = format!("{what} {}", path.display());
-    Error::io("circuit", wanted, why.to_string(), "check the path and its permissions")
-}
-
-/// Makes a folder that only its owner reads.
-#[cfg(unix)]
-fn private(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    fs::DirBuilder::new().mode(0o700).create(path)
-}
-
-#[cfg(not(unix))]
-fn private(path: &Path) -> std::io::Result<()> {
-    fs::create_dir(path)
-}
-
-/// A folder with an unpredictable name, removed when it is no longer needed.
-pub(super) struct Folder(PathBuf);
-
-impl Folder {
-    pub fn new() -> Result<Self> {
-        let tag = PublicSeed::from_system()?;
-        let path = std::env::temp_dir().join(format!("becalm-{}", hex(&tag.0[..8])));
-        private(&path).map_err(|e| failed("create", &path, &e))?;
-        Ok(Folder(path))
-    }
-
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        let path = self.0.join(name);
-        fs::write(&path, bytes).map_err(|e| failed("write", &path, &e))
-    }
-
-    /// Opens a file for appending, so that two streams share it.
-    fn create(&self, name: &str) -> Result<File> {
-        let path = self.0.join(name);
-        let file = File::options().append(true).create(true).open(&path);
-        file.map_err(|e| failed("create", &path, &e))
-    }
-
-    /// Whether a file in it is as long as the limits allow.
-    fn is_full(&self, limits: Limits) -> bool {
-        let long = |found: fs::DirEntry| found.metadata().is_ok_and(|m| m.len() >= limits.length());
-        fs::read_dir(&self.0).is_ok_and(|all| all.flatten().any(long))
-    }
-
-    /// The last 64 KiB of a file that Yosys wrote.
-    fn tail(&self, name: &str) -> Result<String> {
-        let path = self.0.join(name);
-        let read = |path: &Path| {
-            let mut file = File::open(path)?;
-            let skipped = file.metadata()?.len().saturating_sub(TAIL);
-            file.seek(SeekFrom::Start(skipped))?;
-            let mut said = vec![];
-            file.take(TAIL).read_to_end(&mut said)?;
-            Ok(said)
-        };
-        let said = read(&path).map_err(|e| failed("read", &path, &e))?;
-        Ok(String::from_utf8_lossy(&said).into_owned())
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // A folder that cannot be removed is left to the system's cleaning of its temporary folder.
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
