@@ -23,11 +23,19 @@ use zeroize::{ZeroizeOnDrop, Zeroizing};
 pub struct Integers {
     /// b: sums and differences are taken modulo 2^b.
     pub bits: u32,
-    /// How many of the N coefficients hold integers: the first ones.
+    /// How many integers there are: those of the first places.
     pub count: usize,
 }
 
 impl Integers {
+    /// The coefficient that holds the integer of a place, in a ring of `degree` coefficients. CoeffsToSlots takes the coefficients of each half
+    /// in bit-reversed order, so this is the one with which slot i has the integer of place i, and i times slot i that of place N/2 + i.
+    pub fn coefficient(place: usize, degree: usize) -> usize {
+        let half = degree / 2;
+        let (part, slot) = (place / half, place % half);
+        part * half + (slot.reverse_bits() >> (half.leading_zeros() + 1))
+    }
+
     /// These integers, or values, in errors.
     pub(crate) fn named(bits: Option<u32>) -> String {
         match bits {

@@ -1,4 +1,5 @@
-//! Integers as coefficients: m of b bits is m·q_0/2^b at level 0, so that sums modulo 2^b are sums of ciphertexts.
+//! Integers as coefficients: m of b bits is m·q_0/2^b at level 0, so that sums modulo 2^b are sums of ciphertexts. Which coefficient holds the
+//! integer of a place, [`Integers::coefficient`] says.
 //!
 //! Decryption rounds to the nearest integer. It is exact as long as the error of each coefficient stays below q_0/2^(b+1).
 
@@ -90,7 +91,7 @@ impl Context {
         let mut message = vec![0.0; self.params().degree()];
         match values {
             [one] => message.fill(one.re * unit),
-            several => message.iter_mut().zip(several).for_each(|(x, v)| *x = v.re * unit),
+            several => place(&mut message, several.iter().map(|v| v.re * unit)),
         }
         self.limbs(&message, &self.words_of(0, 0))
     }
@@ -112,7 +113,8 @@ impl Context {
         phase.zeroize();
         let (unit, mask) = (f64::from(1u32 << bits) / self.step(0), (1i64 << bits) - 1);
         let round = |c: &f64| (nearest(c * unit) as i64 & mask) as u64;
-        Ok(coefficients[..count].iter().map(round).collect())
+        let n = coefficients.len();
+        Ok((0..count).map(|i| round(&coefficients[Integers::coefficient(i, n)])).collect())
     }
 
     /// The error of the coefficients of integers, in units of q_0: the root of the mean square, and the greatest. For tests.
@@ -149,7 +151,7 @@ impl Context {
         }
         let unit = self.step(0) / f64::from(1u32 << bits);
         let mut message = Zeroizing::new(vec![0.0; n]);
-        message.iter_mut().zip(values).for_each(|(x, v)| *x = *v as f64 * unit);
+        place(&mut message, values.iter().map(|v| *v as f64 * unit));
         Ok(message)
     }
 
@@ -166,4 +168,10 @@ impl Context {
         let parts = parts.map(Arc::new);
         Ok(Rlwe { params, key, level, scale, slots, account, integers, parts })
     }
+}
+
+/// Puts numbers at the coefficients of the first places.
+fn place(message: &mut [f64], numbers: impl Iterator<Item = f64>) {
+    let n = message.len();
+    numbers.enumerate().for_each(|(i, x)| message[Integers::coefficient(i, n)] = x);
 }

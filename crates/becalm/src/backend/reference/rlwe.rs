@@ -10,7 +10,7 @@
 use super::polynomial::{Limb, Polynomial, integer, product};
 use crate::backend::registers::{Registers, not_loaded};
 use crate::backend::{Ckks, CkksSetup, Loaded, Session};
-use crate::cipher::{Account, Held, Purpose, Rlwe};
+use crate::cipher::{Account, Held, Integers, Purpose, Rlwe};
 use crate::ckks::{
     CHEBYSHEV_LEAF, Chebyshev, Context, power_of_rotation, same_scale, sum_rotations,
 };
@@ -268,8 +268,11 @@ impl RlweSession {
     fn integers(&self, values: &[Complex], bits: u32) -> Polynomial {
         let unit = self.context.step(0) / f64::from(1u32 << bits);
         let m = |i: usize| values.get(if values.len() == 1 { 0 } else { i }).map_or(0.0, |m| m.re);
-        let all = (0..self.degree()).map(|i| integer((m(i) * unit).round_ties_even()));
-        Polynomial::of_integers(&all.collect::<Vec<_>>(), &self.primes(0, 0))
+        let mut all = vec![integer(0.0); self.degree()];
+        for i in 0..self.degree() {
+            all[Integers::coefficient(i, self.degree())] = integer((m(i) * unit).round_ties_even());
+        }
+        Polynomial::of_integers(&all, &self.primes(0, 0))
     }
 
     fn terms(&self, level: usize, scale: f64) -> Terms {
