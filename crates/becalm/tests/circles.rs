@@ -66,7 +66,7 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
             &["coeffs_to_slots", "eval_mod"],
             &["pipeline"],
             &["regular", "slots_first", "sparse", "table", "wish"],
-            &["offer", "sign"],
+            &["offer", "pack", "sign"],
             &["keys"],
         ],
     ),

@@ -356,6 +356,10 @@ impl Chain {
     /// The remedy for a missing level.
     pub(crate) fn upwards(&self) -> String {
         match self.params().bootstrap {
+            Some(b) if b.table_bits > 0 => format!(
+                "encrypt at a higher level, or turn values into integers before: that takes level {} or above",
+                b.stage_count
+            ),
             Some(b) if b.slots_first => format!(
                 "bootstrap it earlier: the usual bootstrap of this set takes level {} or above",
                 b.stage_count

@@ -232,12 +232,16 @@ impl KeyPlan {
     /// As there; `WrongParams` for a set without tables.
     pub fn tables(&self, bits: u32, all: &[Vec<u64>]) -> Result<CkksProgram> {
         Kind::Table.require_in(self.chain.params())?;
-        let settings = self.settings(self.wish.size);
-        tables(&self.chain, bits, all, &Settings { stage_count: self.wish.stage_count, ..settings })
+        tables(&self.chain, bits, all, &self.settings())
+    }
+
+    /// The settings of programs for these keys.
+    pub fn settings(&self) -> Settings {
+        Settings { stage_count: self.wish.stage_count, ..self.settings_of(self.wish.size) }
     }
 
     /// The settings of keys of a size.
-    fn settings(&self, size: Option<&'static str>) -> Settings {
+    fn settings_of(&self, size: Option<&'static str>) -> Settings {
         let baby = KEY_SIZES.iter().find(|(name, _)| Some(*name) == size.or(Some(USUAL_SIZE)));
         baby.map_or_else(Settings::default, |(_, baby)| Settings {
             baby: *baby,
@@ -257,7 +261,7 @@ impl KeyPlan {
             stage_count: stage_count.or(self.wish.stage_count),
             values,
             iterations: iterations.unwrap_or(self.wish.iterations),
-            ..self.settings(size)
+            ..self.settings_of(size)
         };
         let params = self.chain.params();
         kind.require_in(params)?;

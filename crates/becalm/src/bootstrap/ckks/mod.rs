@@ -26,6 +26,7 @@ mod coeffs_to_slots;
 mod eval_mod;
 mod keys;
 mod offer;
+mod pack;
 mod pipeline;
 mod regular;
 mod sign;
@@ -36,6 +37,7 @@ mod wish;
 
 pub use keys::{KeyPlan, Price};
 pub use offer::{Fit, Offer, said, said_or_least};
+pub use pack::{pack, unpack};
 use pipeline::MOST_STAGES;
 pub use pipeline::{KEY_SIZES, Settings, Values};
 pub use regular::regular;

@@ -380,13 +380,13 @@ impl<'a> Pipeline<'a> {
         (to + 1..=from).map(|i| self.chain.step(i)).product()
     }
 
-    /// SlotsToCoeffs before anything else, from the level of its stages to level 0, where 1 becomes q_0/`ratio`.
-    pub(super) fn slots_to_coeffs_first(&mut self, src: Reg, ratio: f64) -> Result<Reg> {
+    /// SlotsToCoeffs before anything else, of values of `size`, from the level of its stages to level 0, where 1 becomes q_0/`ratio`.
+    pub(super) fn slots_to_coeffs_first(&mut self, src: Reg, size: f64, ratio: f64) -> Result<Reg> {
         let maps = slots_to_coeffs(self.slots, self.stages, 1.0);
         let (before, scale) = (self.program.ops().len(), self.chain.step(0) / ratio);
         let out = self.maps(src, maps, scale, repeat(1.0))?;
         // Of N coefficients, which are the values' two numbers now.
-        let slot = self.walked(before, 0.0, 1.0).hypot(self.rounded_below(scale));
+        let slot = self.walked(before, 0.0, size).hypot(self.rounded_below(scale));
         self.added = slot / (self.chain.params().degree() as f64).sqrt();
         Ok(out)
     }

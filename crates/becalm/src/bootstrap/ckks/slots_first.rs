@@ -173,7 +173,7 @@ impl Steps<'_> {
             let other = line.program.multiply_i(*other)?;
             x = line.program.add(x, other)?;
         }
-        let coefficients = line.slots_to_coeffs_first(x, self.ratio)?;
+        let coefficients = line.slots_to_coeffs_first(x, 1.0, self.ratio)?;
         let mut raised = line.raise(coefficients)?;
         let (all, slots) = (line.chain.params().slots(), line.slots);
         if slots < all {

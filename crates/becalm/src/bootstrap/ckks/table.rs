@@ -16,33 +16,40 @@ use super::pipeline::{Pipeline, Settings};
 use crate::cipher::{Account, PRODUCT_TAIL};
 use crate::ckks::{Chain, Chebyshev};
 use crate::program::Reg;
-use crate::program::rlwe::{CkksProgram, Contract};
+use crate::program::rlwe::{CkksProgram, Contract, Gives};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::f64::consts::{SQRT_2, TAU};
 
-/// Around each integer over p, as far as EvalMod is fitted.
-const WIDTH: f64 = 1.0 / 1024.0;
+/// Around each integer, as far as EvalMod is fitted, where two are 1 apart: no bit that differs between two integers is cleaned beyond.
+const WIDTH: f64 = 1.0 / 16.0;
 /// Points between two integers at which a table's steepest place is looked for.
 const POINTS: usize = 32;
 
-/// A register, and the most by which it is off.
-type Off = (Reg, f64);
+/// A register, and by how much it is off.
+#[derive(Clone, Copy)]
+pub(super) struct Off {
+    pub(super) reg: Reg,
+    /// At most.
+    pub(super) most: f64,
+    /// The root of the mean square, at most.
+    pub(super) mean: f64,
+}
 
 /// cos 2πkt and sin 2πkt of slots, for k up to p/2. No table needs the last sine, which is 0 at every integer.
-struct Waves {
+pub(super) struct Waves {
     cosines: BTreeMap<usize, Off>,
     sines: BTreeMap<usize, Off>,
 }
 
 /// The coefficients of Σ c_k cos 2πkt + s_k sin 2πkt with given values at t = m/p.
-struct Series {
+pub(super) struct Series {
     cosines: Vec<f64>,
     sines: Vec<f64>,
 }
 
 impl Series {
-    fn of(values: &[f64]) -> Series {
+    pub(super) fn of(values: &[f64]) -> Series {
         let p = values.len();
         let sum = |k: usize, wave: fn(f64) -> f64| {
             let angle = |m: usize| TAU * (k * m % p) as f64 / p as f64;
@@ -56,7 +63,7 @@ impl Series {
     }
 
     /// Upper bound on the derivative in t.
-    fn slope(&self, p: usize) -> f64 {
+    pub(super) fn slope(&self, p: usize) -> f64 {
         let at = |t: f64| {
             let term = |(k, c): (usize, &f64), wave: fn(f64) -> f64| {
                 TAU * k as f64 * c * wave(TAU * k as f64 * t)
@@ -76,12 +83,15 @@ impl Waves {
     /// Makes those of k from those of about half of it: errors of a and b become 2(a + b), since cosines and sines are at most 1.
     fn extend(&mut self, line: &mut Pipeline, k: usize, sine: bool) -> Result<()> {
         let (a, b) = (k.div_ceil(2), k / 2);
-        let off = |x: f64, y: f64| 2.0 * (x + y + x * y);
         let given = [self.cosines[&a], self.sines[&a], self.cosines[&b], self.sines[&b]];
-        let worst = |i: usize, j: usize| f64::max(given[i].1, given[j].1);
-        let from = off(worst(0, 1), worst(2, 3));
+        let from = |of: fn(&Off) -> f64| {
+            let worst = |i: usize, j: usize| of(&given[i]).max(of(&given[j]));
+            let (x, y) = (worst(0, 1), worst(2, 3));
+            2.0 * (x + y + x * y)
+        };
+        let (most, mean) = (from(|x| x.most), from(|x| x.mean));
         let program = &mut line.program;
-        let regs = program.aligned(&given.map(|(reg, _)| reg))?;
+        let regs = program.aligned(&given.map(|x| x.reg))?;
         let cosine = match a == b {
             true => program.double_angle(regs[0])?,
             false => {
@@ -90,8 +100,9 @@ impl Waves {
             }
         };
         // A product is rounded, and so may be each of its factors, which were brought down.
-        let rounded = 5.0 * PRODUCT_TAIL * line.switched_at(cosine);
-        self.cosines.insert(k, (cosine, from + rounded));
+        let rounded = 5.0 * line.switched_at(cosine);
+        let (most, mean) = (most + PRODUCT_TAIL * rounded, mean + rounded);
+        self.cosines.insert(k, Off { reg: cosine, most, mean });
         if sine {
             let made = match a == b {
                 true => {
@@ -100,21 +111,23 @@ impl Waves {
                 }
                 false => line.program.dot(&[(regs[1], regs[2]), (regs[0], regs[3])])?,
             };
-            self.sines.insert(k, (made, from + rounded));
+            self.sines.insert(k, Off { reg: made, most, mean });
         }
         Ok(())
     }
 
     /// The series of these waves.
-    fn sum(&self, line: &mut Pipeline, series: &Series) -> Result<Off> {
+    pub(super) fn sum(&self, line: &mut Pipeline, series: &Series) -> Result<Off> {
         let cosines = self.cosines.iter().map(|(k, off)| (*off, series.cosines[*k]));
         let sines = self.sines.iter().map(|(k, off)| (*off, series.sines[*k]));
         let all: Vec<(Off, f64)> = cosines.chain(sines).collect();
-        let terms: Vec<(Reg, f64)> = all.iter().map(|((reg, _), c)| (*reg, *c)).collect();
+        let terms: Vec<(Reg, f64)> = all.iter().map(|(x, c)| (x.reg, *c)).collect();
         let sum = line.program.weighted_sum(&terms)?;
-        let sum = line.program.add_constant(sum, series.cosines[0])?;
-        let off: f64 = all.iter().map(|((_, off), c)| off * c.abs()).sum();
-        Ok((sum, off + PRODUCT_TAIL * line.rounded(sum)))
+        let reg = line.program.add_constant(sum, series.cosines[0])?;
+        let from = |of: fn(&Off) -> f64| all.iter().map(|(x, c)| of(x) * c.abs()).sum::<f64>();
+        let rounded = line.rounded(reg);
+        let (most, mean) = (from(|x| x.most), from(|x| x.mean));
+        Ok(Off { reg, most: most + PRODUCT_TAIL * rounded, mean: mean + rounded })
     }
 }
 
@@ -154,7 +167,7 @@ pub fn tables(
     check(chain, bits, tables)?;
     let mut line = Pipeline::new(chain, settings, chain.params().slots(), true)?;
     let x = line.program.input_integers(bits)?;
-    let halves = waves(&mut line, x, bits)?;
+    let halves = waves(&mut line, x, bits, 2)?;
     for table in tables {
         let y = looked_up(&mut line, x, &halves, (bits, table))?;
         line.program.output(y)?;
@@ -182,27 +195,32 @@ fn check(chain: &Chain, bits: u32, tables: &[Vec<u64>]) -> Result<()> {
     Ok(())
 }
 
-/// The waves of the coefficients: of the first half in the real parts, then of the other.
-fn waves(line: &mut Pipeline, x: Reg, bits: u32) -> Result<Vec<Waves>> {
+/// The waves of the coefficients: of the first half in the real parts, then of the other if both `halves` are wanted.
+pub(super) fn waves(line: &mut Pipeline, x: Reg, bits: u32, halves: usize) -> Result<Vec<Waves>> {
     let p = 1usize << bits;
     let centers: Vec<f64> = (0..p).map(|m| m as f64 / p as f64 - 0.5).collect();
-    let sine = Sine::new(&line.b, &centers, WIDTH);
+    let width = WIDTH / p as f64;
+    let sine = Sine::new(&line.b, &centers, width);
     let raised = line.raise(x)?;
     let w = line.coeffs_to_slots(raised, |m| m)?;
     let conjugate = line.program.conjugate(w)?;
-    let re = line.program.add(w, conjugate)?;
-    let im = line.program.subtract(conjugate, w)?;
-    let im = line.program.multiply_i(im)?;
-    let off = sine.everywhere(&line.b, &centers, WIDTH) + line.sine_off();
-    [re, im]
+    let mut parts = vec![line.program.add(w, conjugate)?];
+    if halves == 2 {
+        let im = line.program.subtract(conjugate, w)?;
+        parts.push(line.program.multiply_i(im)?);
+    }
+    let noise = line.sine_noise();
+    let most = sine.everywhere(&line.b, &centers, width) + PRODUCT_TAIL * noise;
+    let mean = sine.error + noise;
+    parts
         .into_iter()
         .map(|part| {
             // sin 2πt of u = (t − 1/4)/span, and cos 2πt = sin 2π(t + 1/4).
-            let cosines = BTreeMap::from([(1, (wave(line, part, &sine)?, off))]);
+            let cosines = BTreeMap::from([(1, Off { reg: wave(line, part, &sine)?, most, mean })]);
             let mut sines = BTreeMap::new();
             if p > 2 {
                 let shifted = line.program.add_constant(part, -0.25 / span(&line.b))?;
-                sines.insert(1, (wave(line, shifted, &sine)?, off));
+                sines.insert(1, Off { reg: wave(line, shifted, &sine)?, most, mean });
             }
             let mut made = Waves { cosines, sines };
             (2..=p / 2).try_for_each(|k| made.extend(line, k, k < p / 2))?;
@@ -218,6 +236,58 @@ fn wave(line: &mut Pipeline, u: Reg, sine: &Sine) -> Result<Reg> {
     line.eval_mod(u, sine, Some(scale))
 }
 
+/// The bits of the entries of a table, each as a series.
+pub(super) struct Bits(Vec<Series>);
+
+/// Sums of cleaned bits in slots.
+pub(super) struct Cleaned {
+    pub(super) sum: Reg,
+    /// Most by which a bit was off before it was cleaned, but for the error of the integers.
+    pub(super) inside: f64,
+    /// The error that the cleaning of each bit adds, standard deviation.
+    pub(super) added: f64,
+}
+
+impl Bits {
+    /// The lowest `count` bits of each entry.
+    pub(super) fn of(entries: &[u64], count: u32) -> Bits {
+        let bit = |i: u32| entries.iter().map(|v| (v >> i & 1) as f64).collect::<Vec<_>>();
+        Bits((0..count).map(|i| Series::of(&bit(i))).collect())
+    }
+
+    /// The steepest slope of a bit, for tables of p entries.
+    pub(super) fn slope(&self, p: usize) -> f64 {
+        self.0.iter().map(|s| s.slope(p)).fold(f64::MIN_POSITIVE, f64::max)
+    }
+
+    /// The sum of the weights of the bits: every bit has an error of its own, and the largest counts half of it.
+    pub(super) fn weight(&self) -> f64 {
+        (self.0.len() as f64).exp2() - 1.0
+    }
+
+    /// Σ 2^i times bit i, cleaned.
+    pub(super) fn cleaned(&self, line: &mut Pipeline, waves: &Waves) -> Result<Cleaned> {
+        let clean = Chebyshev::from_powers(&[0.0, 0.0, 3.0, -2.0]);
+        let mut made: Option<Cleaned> = None;
+        for series in self.0.iter().rev() {
+            let Off { reg, most: off, .. } = waves.sum(line, series)?;
+            let y = line.program.polynomial_at_level(reg, clean.clone())?;
+            let added = line.polynomial_error(reg, &clean, y, 1.0 + off);
+            made = Some(match made {
+                None => Cleaned { sum: y, inside: off, added },
+                Some(Cleaned { sum, inside, .. }) => {
+                    let twice = line.program.add(sum, sum)?;
+                    let sum = line.program.add(twice, y)?;
+                    Cleaned { sum, inside: inside.max(off), added }
+                }
+            });
+        }
+        made.ok_or_else(|| {
+            Error::bad_input("look up", "one bit or more", "none", "pass larger entries")
+        })
+    }
+}
+
 /// One table.
 fn looked_up(
     line: &mut Pipeline,
@@ -225,47 +295,38 @@ fn looked_up(
     halves: &[Waves],
     (bits, table): (u32, &[u64]),
 ) -> Result<Reg> {
-    let clean = Chebyshev::from_powers(&[0.0, 0.0, 3.0, -2.0]);
-    let bit = |bit: u32| table.iter().map(|v| (v >> bit & 1) as f64).collect::<Vec<_>>();
-    let series: Vec<Series> = (0..bits).map(|i| Series::of(&bit(i))).collect();
-    let slope = series.iter().map(|s| s.slope(table.len())).fold(f64::MIN_POSITIVE, f64::max);
-    let (mut inside, mut parts, mut cleaned) = (0f64, vec![], 0.0);
-    for waves in halves {
-        let mut sum: Option<Reg> = None;
-        for series in series.iter().rev() {
-            let (x, off) = waves.sum(line, series)?;
-            inside = inside.max(off);
-            let y = line.program.polynomial_at_level(x, clean.clone())?;
-            cleaned = line.polynomial_error(x, &clean, y, 1.0 + off);
-            sum = Some(match sum {
-                None => y,
-                Some(sum) => {
-                    let twice = line.program.add(sum, sum)?;
-                    line.program.add(twice, y)?
-                }
-            });
-        }
-        parts.extend(sum);
-    }
-    let i = line.program.multiply_i(parts[1])?;
-    let both = line.program.add(parts[0], i)?;
+    let own = Bits::of(table, bits);
+    let [first, second] = [own.cleaned(line, &halves[0])?, own.cleaned(line, &halves[1])?];
+    let i = line.program.multiply_i(second.sum)?;
+    let both = line.program.add(first.sum, i)?;
     let both = line.program.level_down(both, line.stages())?;
     let lowered = line.rounded(both);
     let p = table.len() as f64;
-    let out = line.slots_to_coeffs_first(both, p)?;
-    let out = line.program.divide(out, line.chain.scale(0)? / line.program.reg(out).scale)?;
-    // Both parts of a slot are coefficients now. Every bit has an error of its own, and the largest counts half of p.
-    let noise = (cleaned * (p - 1.0)).hypot(lowered).hypot(line.added) / p;
-    line.program.tabulate(out, x, Contract { bits, slope, inside, noise })
+    let out = line.integers(both, bits)?;
+    // Both parts of a slot are coefficients now.
+    let noise = (second.added * own.weight()).hypot(lowered).hypot(line.added) / p;
+    let (slope, inside) = (own.slope(table.len()), first.inside.max(second.inside));
+    let (gives, cleaned) = (Gives::Integers(bits), Some(own.weight() / p));
+    let contract = Contract { gives, values: 1.0, slope, inside, mean: inside, cleaned, noise };
+    line.program.tabulate(out, x, contract)
 }
 
 impl Pipeline<'_> {
-    /// Most by which the sine of any slot is off, but for its approximation: as in [`Pipeline::error`], at the steepest place.
-    fn sine_off(&self) -> f64 {
+    /// Integers of slots as coefficients m·q_0/2^`bits`, at the scale of level 0.
+    pub(super) fn integers(&mut self, slots: Reg, bits: u32) -> Result<Reg> {
+        let p = f64::from(1u32 << bits);
+        // Both numbers of a slot may be as large.
+        let out = self.slots_to_coeffs_first(slots, (p - 1.0) * SQRT_2, p)?;
+        let by = self.chain.scale(0)? / self.program.reg(out).scale;
+        self.program.divide(out, by)
+    }
+
+    /// The noise of the sine of any slot, standard deviation: as in [`Pipeline::error`], at the steepest place.
+    fn sine_noise(&self) -> f64 {
         let rounding = self.chain.rounding(self.b.eval_mod_bits.exp2());
         let powers = rounding * greatest_slope(&self.b) * (16.0f64 / 15.0).sqrt();
         let placed = (self.placed * SQRT_2).hypot(self.turned) * TAU * span(&self.b);
-        PRODUCT_TAIL * powers.hypot(placed)
+        powers.hypot(placed)
     }
 
     /// The error that a polynomial adds to a slot of at most `most`, standard deviation.

@@ -7,7 +7,7 @@
 
 use super::polynomial::Evaluated;
 use super::steps::{Steps, added};
-use super::{Added, Again, CkksOp, CkksProgram, Limits, RlweInfo};
+use super::{Added, Again, CkksOp, CkksProgram, Contract, Gives, Limits, RlweInfo};
 use crate::cipher::{Account, Integers, Rlwe, Standing, fresh_bound, product_bound};
 use crate::ckks::{Chebyshev, sum_rotations};
 use crate::program::{Operation, Reg};
@@ -34,11 +34,9 @@ impl CkksProgram {
         let given: Vec<Account> = each.map(|(x, reg)| self.arrived(x, *self.reg(*reg))).collect();
         let slots = self.limits.error.and(inputs.first().map(|x| x.slots));
         let accounts = self.accounts(&given).into_iter();
-        let count = inputs.iter().filter_map(|x| x.integers).map(|own| own.count).max();
-        let integers = |reg: &Reg| {
-            let bits = self.reg(*reg).integers?;
-            Some(Integers { bits, count: count.unwrap_or(self.params().degree()) })
-        };
+        let given = inputs.iter().filter_map(|x| x.integers).map(|own| own.count);
+        let count = given.chain(self.packed()).max().unwrap_or(self.params().degree());
+        let integers = |reg: &Reg| Some(Integers { bits: self.reg(*reg).integers?, count });
         let each = made.zip(accounts).zip(&self.outputs);
         each.map(|((x, account), reg)| Rlwe {
             account,
@@ -48,6 +46,17 @@ impl CkksProgram {
         })
         .collect()
     }
+
+    /// How many integers each instruction makes of slots.
+    fn packed(&self) -> impl Iterator<Item = usize> {
+        self.ops.iter().filter_map(|op| match op {
+            CkksOp::Tabulate {
+                contract: Contract { gives: Gives::Packed(_, count), .. }, ..
+            } => Some(*count),
+            _ => None,
+        })
+    }
+
     /// The account of each result, from the accounts of the arguments.
     pub(crate) fn accounts(&self, inputs: &[Account]) -> Vec<Account> {
         if self.limits.error.is_some() {

@@ -97,7 +97,7 @@ impl Limits {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Added, Again, Contract};
+    use super::super::{Added, Again, Contract, Gives};
     use super::*;
     use crate::cipher::file::Trust;
     use crate::ckks::{Chain, Chebyshev, Matrix};
@@ -122,8 +122,13 @@ mod tests {
 
     type Forgery = fn(&mut CkksProgram);
 
+    fn table(gives: Gives) -> Contract {
+        let [values, slope, inside, noise] = [1.0, 1.0, 0.1, 0.1];
+        Contract { gives, values, slope, inside, mean: inside, cleaned: Some(1.0), noise }
+    }
+
     /// Every part of a file that the recorder would not have written, behind a right checksum.
-    const FORGERIES: [(&str, Forgery); 29] = [
+    const FORGERIES: [(&str, Forgery); 31] = [
         ("level of an argument", |p| p.graph.regs[0].level = 11),
         ("scale of an argument", |p| p.graph.regs[0].scale *= 2.0),
         ("slots of an argument", |p| p.graph.regs[0].slots = 3),
@@ -163,7 +168,15 @@ mod tests {
             p.graph.ops[2] = CkksOp::WeightedSum { dst: Reg(3), terms: vec![(Reg(2), f64::NAN)] }
         }),
         ("a table of values in slots", |p| {
-            let contract = Contract { bits: 1, slope: 1.0, inside: 0.1, noise: 0.1 };
+            let contract = table(Gives::Integers(1));
+            p.graph.ops[2] = CkksOp::Tabulate { dst: Reg(3), src: Reg(2), from: Reg(0), contract }
+        }),
+        ("slots without a table", |p| {
+            let contract = table(Gives::Slots);
+            p.graph.ops[2] = CkksOp::Tabulate { dst: Reg(3), src: Reg(2), from: Reg(0), contract }
+        }),
+        ("integers above level 0", |p| {
+            let contract = table(Gives::Packed(1, 8));
             p.graph.ops[2] = CkksOp::Tabulate { dst: Reg(3), src: Reg(2), from: Reg(0), contract }
         }),
         ("a bootstrap of nothing", |p| {

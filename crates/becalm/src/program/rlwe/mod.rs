@@ -22,6 +22,7 @@ mod steps;
 mod values;
 
 pub use contract::Contract;
+pub(crate) use contract::Gives;
 pub use cost::CkksCost;
 pub use operator::{Operator, Plaintext};
 pub(crate) use power::levels_of_power;
@@ -249,13 +250,13 @@ pub enum CkksOp {
         /// Each x and its c.
         terms: Vec<(Reg, f64)>,
     },
-    /// The results of a table, which are integers, with the account that the steps before them have by contract: free.
+    /// Integers of a table or of slots, or slots of integers, with the account that the steps before have by contract: free.
     Tabulate {
         /// Result.
         dst: Reg,
-        /// Source, at level 0.
+        /// Source; at level 0 where it gives integers.
         src: Reg,
-        /// The integers that were looked up.
+        /// The integers that were looked up, or the slots that were packed.
         from: Reg,
         /// The effect of the steps.
         contract: Contract,

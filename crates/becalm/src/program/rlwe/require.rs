@@ -3,6 +3,7 @@
 use super::{CkksOp, CkksProgram, RlweInfo};
 use crate::cipher::{Account, CkksKeys, Integers, KeyId, Purpose, Rlwe};
 use crate::ckks::{power_of_rotation, same_scale};
+use crate::program::Reg;
 use crate::{Error, Missing, MissingKey, MissingPurpose, Result};
 use std::collections::BTreeSet;
 
@@ -72,10 +73,11 @@ impl CkksProgram {
 
     /// Refuses arguments whose errors grow beyond what tables clean, or results can be told apart by.
     fn require_exact(&self, inputs: &[&Rlwe]) -> Result<()> {
-        if inputs.iter().all(|x| x.integers().is_none()) {
+        if self.regs.iter().all(|info| info.integers.is_none()) {
             return Ok(());
         }
-        let given: Vec<Account> = inputs.iter().map(|x| x.account()).collect();
+        let arrived = |(x, reg): (&&Rlwe, &Reg)| self.arrived(x, *self.reg(*reg));
+        let given: Vec<Account> = inputs.iter().zip(&self.inputs).map(arrived).collect();
         let known = self.known_accounts(&given);
         for op in &self.ops {
             if let CkksOp::Tabulate { from, contract, .. } = op {
@@ -96,18 +98,18 @@ impl CkksProgram {
         slots: usize,
         info: &RlweInfo,
     ) -> Result<()> {
-        if x.level() < info.level {
-            let remedy = self.remedy_of_level();
-            return Err(Error::too_low(op, info.level, x.level(), "", remedy));
-        }
         let bits = x.integers().map(|own| own.bits);
         if bits != info.integers {
             let [wanted, got] = [info.integers, bits].map(Integers::named);
             let remedy = match info.integers {
                 Some(_) => "encrypt packed integers of as many bits",
-                None => "encrypt values instead of packed integers",
+                None => "encrypt values, or turn the integers into slots first",
             };
             return Err(Error::bad_input(op, wanted, got, remedy));
+        }
+        if x.level() < info.level {
+            let remedy = self.remedy_of_level();
+            return Err(Error::too_low(op, info.level, x.level(), "", remedy));
         }
         let scale = if x.level() > info.level { self.chain.scale(info.level)? } else { x.scale() };
         if !same_scale(scale, info.scale) {

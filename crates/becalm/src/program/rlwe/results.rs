@@ -2,7 +2,7 @@
 //! follow from a contract.
 
 use super::record::refuse;
-use super::{CkksOp, CkksProgram, Contract, Limits, RlweInfo};
+use super::{CkksOp, CkksProgram, Contract, Gives, Limits, RlweInfo};
 use crate::Result;
 use crate::ckks::same_scale;
 use crate::math::complex::Complex;
@@ -58,18 +58,32 @@ impl CkksProgram {
         Ok(self.push(info, |dst| CkksOp::Refreshed { dst, src, from, limits }))
     }
 
-    /// A result of a table, by its contract.
+    /// Integers of a table or of slots, or slots of integers, by their contract.
     pub(crate) fn tabulate(&mut self, src: Reg, from: Reg, contract: Contract) -> Result<Reg> {
         let (op, info, looked) = ("look up", self.known(src)?, self.content(from)?);
         contract.validate()?;
-        if looked.integers.is_none() {
-            return refuse(op, "a table of integers", "one of slots");
+        let packs = matches!(contract.gives, Gives::Packed(..));
+        if looked.integers.is_none() != packs {
+            let [wanted, got] = [!packs, packs].map(|integers| match integers {
+                true => "integers to look up",
+                false => "slots to pack",
+            });
+            return refuse(op, wanted, got);
         }
-        if info.level != 0 || !same_scale(info.scale, self.chain.scale(0)?) {
-            return refuse(op, "a result at level 0", format!("level {}", info.level));
+        if let Gives::Packed(_, count) = contract.gives
+            && !(1..=self.params().degree()).contains(&count)
+        {
+            let wanted = format!("1 to {} integers", self.params().degree());
+            return refuse(op, wanted, count.to_string());
         }
-        self.chain.check_integers(op, contract.bits)?;
-        let info = RlweInfo { integers: Some(contract.bits), ..info };
+        let integers = contract.gives.bits();
+        if let Some(bits) = integers {
+            self.chain.check_integers(op, bits)?;
+            if info.level != 0 || !same_scale(info.scale, self.chain.scale(0)?) {
+                return refuse(op, "a result at level 0", format!("level {}", info.level));
+            }
+        }
+        let info = RlweInfo { integers, ..info };
         Ok(self.push(info, |dst| CkksOp::Tabulate { dst, src, from, contract }))
     }
 

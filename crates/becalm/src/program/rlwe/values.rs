@@ -1,6 +1,6 @@
 //! Checks of values: the limits of a bootstrap, integers that everybody knows, and whether results are real.
 
-use super::{CkksOp, CkksProgram};
+use super::{CkksOp, CkksProgram, Gives};
 use crate::math::complex::Complex;
 use crate::program::Operation;
 use crate::{Error, Result};
@@ -144,6 +144,8 @@ impl CkksProgram {
                 | CkksOp::Reinterpret { .. }
                 | CkksOp::Repeat { .. }
                 | CkksOp::WeightedSum { .. } => sources,
+                // The halves of the coefficients, which CoeffsToSlots brings apart.
+                CkksOp::Tabulate { contract, .. } if contract.gives == Gives::Slots => true,
                 CkksOp::Tabulate { from, .. } => known[from.0 as usize],
             };
         }
