@@ -103,6 +103,13 @@ def bridge(w):
     assert key.params.name == "toy_2_2" and key.nbytes and key.noise < 1e-3
     y = key.unpack(many.encrypt_packed([3, 1, 7], bits=4), 1, below=8)
     assert one.decrypt(server.bootstrap(y, lambda m: m // 2)).tolist() == [0, 3]
+    back = becalm.packing_key(one, many)
+    back.save(w.folder / "packing")
+    back = becalm.load(w.folder / "packing", allow_insecure=True)
+    back = becalm.from_bytes(back.to_bytes(), allow_insecure=True)
+    assert (back.source, back.key_id) == ((one.params.name, one.key_id), many.key_id)
+    assert back.params.name == many.params.name and back.nbytes and back.noise < 1e-3
+    assert many.decrypt(back.pack(one.encrypt([3, 1, 7]), bits=4)).tolist() == [3, 1, 7]
 
 
 @kind

@@ -40,7 +40,7 @@ from becalm import (
     ckks,
     integers,
 )
-from becalm._bridge import BridgeKey, bridge_key
+from becalm._bridge import BridgeKey, PackingKey, bridge_key, packing_key
 from becalm._called import called
 from becalm._cluster import Cluster, cluster
 from becalm._cluster_job import Job
@@ -92,6 +92,7 @@ __all__ = [
     "Job",
     "Keys",
     "OutOfMemory",
+    "PackingKey",
     "Params",
     "PrecisionWarning",
     "Program",
@@ -122,6 +123,7 @@ __all__ = [
     "int_",
     "keygen",
     "load",
+    "packing_key",
     "params",
     "stack",
     "uint",
@@ -408,6 +410,9 @@ def load(
         return SlotKey(_native.SlotKey.load(path, allow_insecure))
     if kind == "becalm.bridge_key":
         return BridgeKey(_native.BridgeKey.load(path, allow_insecure))
+    if kind == "becalm.packing_key":
+        packing = _native.PackingKey.load(path, allow_insecure)
+        return PackingKey._on(packing, allow_insecure, count("load", "threads", threads))
     if kind == "becalm.lwe":
         lwe, shape = _native.Lwe.load(path, allow_insecure, most)
         return Ciphertext(lwe, tuple(shape))
@@ -517,6 +522,8 @@ def from_bytes(
         return SlotKey.from_bytes(data, **trust)
     if kind == "becalm.bridge_key":
         return BridgeKey.from_bytes(data, **trust)
+    if kind == "becalm.packing_key":
+        return PackingKey.from_bytes(data, **trust, threads=threads)
     if kind == "becalm.lwe":
         return Ciphertext.from_bytes(data, **bounded)
     if kind == "becalm.glwe":

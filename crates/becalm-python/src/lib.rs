@@ -38,7 +38,7 @@ mod _native {
     use std::ffi::OsString;
 
     #[pymodule_export]
-    use crate::bridge::BridgeKey;
+    use crate::bridge::{BridgeKey, PackingKey};
     #[pymodule_export]
     use crate::ciphertext::{Glwe, Lwe};
     #[pymodule_export]

@@ -1,16 +1,18 @@
-//! The bridge from packed integers of CKKS to ciphertexts of TFHE: every integer arrives, with no more noise than is claimed.
+//! The bridge between packed integers of CKKS and ciphertexts of TFHE: every integer arrives, with no more noise than is claimed.
 
 use becalm::Error;
-use becalm::backend::{CkksSetup, Cpu, Evaluator};
+use becalm::backend::{Ckks, CkksSetup, Cpu, Evaluator};
 use becalm::bootstrap::ckks::{Settings, tables};
-use becalm::bridge::BridgeKey;
+use becalm::bridge::{BridgeKey, PackingKey};
 use becalm::cipher::file::Trust;
-use becalm::cipher::{CkksSecretKey, Encoding, KeyRole, Lwe, SecretKey};
+use becalm::cipher::{CkksSecretKey, Encoding, KeyRole, Lwe, Rlwe, SecretKey};
 use becalm::ckks::Context;
 use becalm::math::Modulus;
 use becalm::params::{CkksParams, Noise, TfheParams};
+use becalm::program::rlwe::CkksProgram;
 use becalm::tfhe::Table;
 use std::sync::{Arc, LazyLock};
+use std::time::Instant;
 
 /// Keys of CKKS in a small ring.
 struct Many {
@@ -95,18 +97,27 @@ fn the_noise_is_the_claimed_one() {
     }
 }
 
-/// A table of CKKS divides integers of 4 bits in two, and a table of TFHE joins them: both bootstraps of the library in one computation.
+/// A program of tables on integers of 4 bits, and a server for it.
+fn looking_up(many: &Many, cpu: &Cpu, all: &[Vec<u64>]) -> (Arc<CkksProgram>, Evaluator<Ckks>) {
+    let Many { context, secret } = many;
+    let program = Arc::new(tables(context, 4, all, &Settings::default()).unwrap());
+    let keys = Arc::new(context.keys(secret, &program.needs()).unwrap());
+    let server = Evaluator::new(cpu, CkksSetup::new(context, &keys)).unwrap();
+    (program, server)
+}
+
+/// A table of CKKS divides integers of 4 bits in two, a table of TFHE changes each, and a table of CKKS reads what comes back: all
+/// bootstraps of the library in one computation.
 #[test]
 fn tables_of_both_schemes_follow_each_other() {
     let Many { context, secret } = &*MANY;
     let to = one("tfhe_2_2");
     let bridge = BridgeKey::new(context, secret, &to).unwrap();
+    let back = PackingKey::new(context, &to, secret).unwrap();
     let values: Vec<u64> = (0..16).map(|i| i * 5 % 16).collect();
     let parts = [(0..16).map(|m| m % 4).collect(), (0..16).map(|m| m / 4).collect()];
-    let program = Arc::new(tables(context, 4, &parts, &Settings::default()).unwrap());
-    let keys = Arc::new(context.keys(secret, &program.needs()).unwrap());
     let cpu = Cpu::new(0).unwrap();
-    let server = Evaluator::new(&cpu, CkksSetup::new(context, &keys)).unwrap();
+    let (program, server) = looking_up(&MANY, &cpu, &parts);
     let x = context.encrypt_integers(&values, 4, secret).unwrap();
     let results = server.run(&program, &[&x]).unwrap();
     let [low, high] = [0, 1].map(|i| bridge.unpack(&results[i], 0..16, Some(4)).unwrap());
@@ -122,6 +133,14 @@ fn tables_of_both_schemes_follow_each_other() {
     let high = one.bootstrap(&high, &table(|m| 4 * (m % 4))).unwrap();
     assert_eq!(to.decrypt(&low).unwrap(), values.iter().map(|v| v % 4).collect::<Vec<_>>());
     assert_eq!(to.decrypt(&high).unwrap(), values.iter().map(|v| v / 4 * 4).collect::<Vec<_>>());
+
+    let both = back.pack(&low.add(&high).unwrap(), 4).unwrap();
+    assert_eq!(context.decrypt_integers(&both, secret).unwrap(), values);
+    let parts = server.run(&program, &[&both]).unwrap();
+    for (part, f) in parts.iter().zip([|v: &u64| v % 4, |v: &u64| v / 4]) {
+        let wanted: Vec<u64> = values.iter().map(f).collect();
+        assert_eq!(context.decrypt_integers(part, secret).unwrap(), wanted);
+    }
 }
 
 /// The ring that users have: larger noise, and primes that may not be as small as they should.
@@ -147,6 +166,140 @@ fn full_size_integers_arrive_with_the_claimed_noise() {
     }
 }
 
+/// Values over the whole torus, and the batch of them.
+fn packable(from: &SecretKey, bits: u32, count: usize) -> (Vec<u64>, Lwe) {
+    let values: Vec<u64> = (0..count as u64).map(|i| (i * 7 + i / 5) % (1 << bits)).collect();
+    let encoding = Encoding::cyclic(1 << bits).unwrap();
+    let batch = from.encrypt_as(&values, encoding, 1 << bits).unwrap();
+    (values, batch)
+}
+
+#[test]
+fn every_ciphertext_is_packed_in_its_place() {
+    let Many { context, secret } = &*MANY;
+    let n = context.params().degree();
+    for set in SETS {
+        let from = one(set);
+        let key = PackingKey::new(context, &from, secret).unwrap();
+        for bits in 1..=4 {
+            let (values, batch) = packable(&from, bits, n);
+            for count in [1, 2, 5, 37, 2048, n] {
+                let x = key.pack(&batch.slice(0..count).unwrap(), bits).unwrap();
+                let found = context.decrypt_integers(&x, secret).unwrap();
+                assert_eq!(found, values[..count], "{set}, {bits} bits, {count}");
+                // The other places hold 0, or the error of one of them would be larger.
+                let (_, worst) = context.integer_errors(&x, secret);
+                assert!(worst < x.account().worst, "{set}, {count}: {worst}");
+            }
+        }
+    }
+}
+
+#[test]
+fn encodings_are_brought_to_the_bits_that_are_asked_for() {
+    let Many { context, secret } = &*MANY;
+    let from = one("tfhe_2_2");
+    let key = PackingKey::new(context, &from, secret).unwrap();
+    // Values, their encoding and bound, and bits: the parts of the torus are as many, twice or more times as many.
+    let [padded, cyclic] = [Encoding::padded, Encoding::cyclic];
+    for (encoding, below, bits, factor) in [
+        (padded(8), 8, 4, 1.0),
+        (padded(16), 16, 4, 2.0),
+        (padded(16), 4, 2, 8.0),
+        (padded(24), 16, 4, 3.0),
+        (cyclic(48), 16, 4, 3.0),
+    ] {
+        let values: Vec<u64> = (0..below).collect();
+        let x = from.encrypt_as(&values, encoding.unwrap(), below).unwrap();
+        let y = key.pack(&x, bits).unwrap();
+        assert_eq!(context.decrypt_integers(&y, secret).unwrap(), values);
+        let variance = y.account().error.powi(2);
+        let own = factor * factor * x.noise_variance() + key.noise_variance();
+        assert!((variance / own - 1.0).abs() < 1e-9, "{variance} {own}");
+    }
+}
+
+/// The measured variance over the claimed one, of all places.
+fn claimed(context: &Context, secret: &CkksSecretKey, x: &Rlwe, what: &str) -> f64 {
+    let (error, claim) = (context.integer_errors(x, secret).0, x.account().error);
+    let ratio = (error / claim).powi(2);
+    println!("{what}: 2^{:.2} claimed, {ratio:.3} of its variance", claim.log2());
+    ratio
+}
+
+#[test]
+fn the_noise_of_packing_is_the_claimed_one() {
+    let Many { context, secret } = &*MANY;
+    let n = context.params().degree();
+    for set in SETS {
+        let from = one(set);
+        let key = PackingKey::new(context, &from, secret).unwrap();
+        let (_, batch) = packable(&from, 4, n);
+        let ratio = claimed(context, secret, &key.pack(&batch, 4).unwrap(), set);
+        assert!((0.7..1.4).contains(&ratio), "{set}: {ratio}");
+        // Fewer ciphertexts leave coefficients with less error.
+        for count in [1, 37, n / 2] {
+            let x = key.pack(&batch.slice(0..count).unwrap(), 4).unwrap();
+            let ratio = claimed(context, secret, &x, &format!("{set}, {count}"));
+            assert!(ratio < 1.4, "{set}, {count}: {ratio}");
+        }
+        // Modulo 16 the factor is 1, and the error of the ciphertexts is what counts.
+        let large = 1 << ((1e-5 / batch.noise_variance().sqrt()).log2() as u32).max(4);
+        let noisy = batch.scale(large + 1).unwrap();
+        assert!(noisy.noise_variance() > 1e-11);
+        let ratio = claimed(context, secret, &key.pack(&noisy, 4).unwrap(), set);
+        assert!((0.7..1.4).contains(&ratio), "{set}, noisy: {ratio}");
+    }
+}
+
+/// The ring that users have: as many ciphertexts as it takes.
+#[test]
+#[ignore = "full size: a context of 65536 coefficients and 4 GB of ciphertexts"]
+fn full_size_packing_has_the_claimed_noise() {
+    let Many { context, secret } = &many("ckks_table_4");
+    let n = context.params().degree();
+    for set in ["tfhe_2_2", "tfhe_2_2_p", "tfhe_boolean_ks_pbs", "tfhe_3_3"] {
+        let from = one(set);
+        let key = PackingKey::new(context, &from, secret).unwrap();
+        let (values, batch) = packable(&from, 4, n);
+        let x = key.pack(&batch, 4).unwrap();
+        assert_eq!(context.decrypt_integers(&x, secret).unwrap(), values, "{set}");
+        let ratio = claimed(context, secret, &x, set);
+        assert!((0.7..1.4).contains(&ratio), "{set}: {ratio}");
+    }
+}
+
+/// A full ciphertext on one thread, beside a table of 4 bits.
+#[test]
+#[ignore = "full size: a context of 65536 coefficients, keys for tables and a measurement of time"]
+fn packing_takes_less_than_a_look_up() {
+    let many = many("ckks_table_4");
+    let Many { context, secret } = &many;
+    let cpu = Cpu::new(1).unwrap();
+    let from = one("tfhe_2_2");
+    let key = PackingKey::new(context, &from, secret).unwrap();
+    let (values, batch) = packable(&from, 4, context.params().degree());
+    let pack = || cpu.install(|| key.pack(&batch, 4).unwrap());
+    let (program, server) = looking_up(&many, &cpu, &[(0..16).map(|m| 15 - m).collect()]);
+    let timed = |work: &dyn Fn() -> Rlwe| {
+        let start = Instant::now();
+        (work(), start.elapsed().as_secs_f64())
+    };
+    let (x, _) = timed(&pack);
+    let look_up = || server.run(&program, &[&x]).unwrap().remove(0);
+    let (mut packing, mut looking) = (vec![], vec![]);
+    for _ in 0..3 {
+        packing.push(timed(&pack).1);
+        let (y, time) = timed(&look_up);
+        looking.push(time);
+        let wanted: Vec<u64> = values.iter().map(|v| 15 - v).collect();
+        assert_eq!(context.decrypt_integers(&y, secret).unwrap(), wanted);
+    }
+    let [packing, looking] = [packing, looking].map(|all| all.into_iter().fold(f64::MAX, f64::min));
+    println!("{packing:.2} s to pack, {looking:.2} s to look up: {:.2}", packing / looking);
+    assert!(packing < looking);
+}
+
 /// The secret key of a standard set of CKKS is worth what the set of TFHE is worth. A set from a file may have any noise.
 #[test]
 fn weak_and_strange_sets_are_refused_at_once() {
@@ -162,6 +315,14 @@ fn weak_and_strange_sets_are_refused_at_once() {
         let Ok(strange) = SecretKey::generate(&params, true) else { continue };
         let refused = BridgeKey::new(context, secret, &strange).unwrap_err();
         assert!(matches!(refused, Error::WrongParams(_)), "{std}: {refused}");
+    }
+    let refused = PackingKey::new(&standard, &toy, &from).unwrap_err();
+    assert!(matches!(refused, Error::Insecure(_)), "{refused}");
+    let mut params = TfheParams::named("toy_2_2").unwrap().clone();
+    params.glwe_noise = Noise::Gaussian { std: 0.2 };
+    if let Ok(strange) = SecretKey::generate(&params, true) {
+        let refused = PackingKey::new(context, &strange, secret).unwrap_err();
+        assert!(matches!(refused, Error::WrongParams(_)), "{refused}");
     }
 }
 
@@ -184,7 +345,13 @@ fn what_cannot_be_unpacked_is_refused() {
     assert!(matches!(bridge.unpack(&y, 0..1, None), Err(Error::WrongKey(_))));
 
     let refused = |context: &Context, secret: &CkksSecretKey, set: &str| {
-        BridgeKey::new(context, secret, &one(set)).unwrap_err()
+        let to = one(set);
+        let [error, back] = [
+            BridgeKey::new(context, secret, &to).unwrap_err(),
+            PackingKey::new(context, &to, secret).unwrap_err(),
+        ];
+        assert_eq!(error.detail().wanted, back.detail().wanted);
+        error
     };
     // A dimension above that of the ring, ciphertexts under the small key, and a common mask.
     for set in ["tfhe_3_3", "tfhe_boolean", "cm_1_1_w2"] {
@@ -195,6 +362,78 @@ fn what_cannot_be_unpacked_is_refused() {
     assert!(matches!(error, Error::WrongParams(_)));
     let error = refused(context, &without.secret, "tfhe_2_2");
     assert!(matches!(error, Error::WrongParams(_)));
+}
+
+#[test]
+fn what_cannot_be_packed_is_refused() {
+    let Many { context, secret } = &*MANY;
+    let (from, n) = (one("tfhe_2_2"), context.params().degree());
+    let key = PackingKey::new(context, &from, secret).unwrap();
+    let refused = |x: &Lwe, bits| key.pack(x, bits).unwrap_err();
+    let (_, x) = packable(&from, 4, 3);
+    assert!(matches!(refused(&x.slice(0..0).unwrap(), 4), Error::BadInput(_)));
+    assert!(matches!(refused(&x.gather(&vec![0; n + 1]).unwrap(), 4), Error::BadInput(_)));
+    for bits in [0, 5, 64] {
+        assert!(matches!(refused(&x, bits), Error::BadInput(_)), "{bits}");
+    }
+    // 8 parts of the torus are no 16, nor 12; and integers below 8 are not below 4.
+    for (values, bits) in [(8, 4), (12, 4), (12, 3)] {
+        let encoding = Encoding::cyclic(values).unwrap();
+        let error = refused(&from.encrypt_as(&[1], encoding, 2).unwrap(), bits);
+        assert!(matches!(error, Error::BadInput(_)), "{error}");
+        assert!(error.detail().remedy.contains("bootstrap"), "{error}");
+    }
+    let wide = from.encrypt_as(&[1], Encoding::padded(8).unwrap(), 8).unwrap();
+    assert!(matches!(refused(&wide, 2), Error::BadInput(_)));
+    assert!(matches!(refused(&wide.scale(-1).unwrap(), 3), Error::BadInput(_)));
+    let noisy = x.scale((1 << 45) + 1).unwrap();
+    assert!(matches!(refused(&noisy, 4), Error::TooNoisy(_)));
+    let (_, other) = packable(&one("tfhe_2_2"), 4, 1);
+    assert!(matches!(refused(&other, 4), Error::WrongKey(_)));
+    let (_, other) = packable(&one("tfhe_2_2_p"), 4, 1);
+    assert!(matches!(refused(&other, 4), Error::WrongParams(_)));
+}
+
+/// A key from damaged bytes, or from a part of them, is a typed error.
+fn refuses_damage<T: std::fmt::Debug>(
+    file: &[u8],
+    read: impl Fn(&[u8], Trust) -> Result<T, Error>,
+) {
+    // A toy is refused unless it is allowed.
+    let refused = read(file, Trust::default()).unwrap_err();
+    assert!(matches!(refused, Error::Insecure(_)), "{refused}");
+    for at in (0..file.len()).step_by(file.len() / 300 | 1) {
+        let mut damaged = file.to_vec();
+        damaged[at] ^= 1;
+        let error = read(&damaged, Trust::insecure()).unwrap_err();
+        let typed = matches!(error, Error::BadFile(_) | Error::WrongParams(_) | Error::Insecure(_));
+        assert!(typed, "byte {at}: {error}");
+        assert!(read(&file[..at], Trust::insecure()).is_err());
+    }
+}
+
+#[test]
+fn a_packing_key_in_a_file_is_the_same_key_and_a_damaged_one_is_refused() {
+    let Many { context, secret } = &*MANY;
+    let from = one("tfhe_2_2");
+    let key = PackingKey::new(context, &from, secret).unwrap();
+    let file = key.to_bytes().unwrap();
+    let again = PackingKey::from_bytes(&file, Trust::insecure()).unwrap();
+    assert_eq!(again.to_bytes().unwrap(), file);
+    assert_eq!(again.noise_variance().to_bits(), key.noise_variance().to_bits());
+    let (values, x) = packable(&from, 4, 5);
+    for key in [&key, &again] {
+        let y = key.pack(&x, 4).unwrap();
+        assert_eq!(context.decrypt_integers(&y, secret).unwrap(), values);
+    }
+    refuses_damage(&file, PackingKey::from_bytes);
+    let folder = std::env::temp_dir().join(format!("becalm-packing-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("packing.becalm");
+    key.save(&path).unwrap();
+    let loaded = PackingKey::load(&path, Trust::insecure());
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(loaded.unwrap().to_bytes().unwrap(), file);
 }
 
 #[test]
@@ -210,17 +449,7 @@ fn a_key_in_a_file_is_the_same_key_and_a_damaged_one_is_refused() {
     let [own, other] = [&bridge, &again].map(|key| key.unpack(&x, 0..3, None).unwrap());
     assert_eq!(own.words(), other.words());
 
-    // A toy is refused unless it is allowed.
-    let refused = BridgeKey::from_bytes(&file, Trust::default()).unwrap_err();
-    assert!(matches!(refused, Error::Insecure(_)), "{refused}");
-    for at in (0..file.len()).step_by(997) {
-        let mut damaged = file.clone();
-        damaged[at] ^= 1;
-        let error = BridgeKey::from_bytes(&damaged, Trust::insecure()).unwrap_err();
-        let typed = matches!(error, Error::BadFile(_) | Error::WrongParams(_) | Error::Insecure(_));
-        assert!(typed, "byte {at}: {error}");
-        assert!(BridgeKey::from_bytes(&file[..at], Trust::insecure()).is_err());
-    }
+    refuses_damage(&file, BridgeKey::from_bytes);
     let folder = std::env::temp_dir().join(format!("becalm-bridge-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("bridge.becalm");

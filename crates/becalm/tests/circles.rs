@@ -70,6 +70,7 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
             &["keys"],
         ],
     ),
+    ("bridge", &[&["switch"], &["merge"], &["pack", "unpack"], &["file"]]),
     ("bootstrap::tfhe", &[&["extended"], &["blind_rotate", "ntt_rotate"], &["classic"]]),
     (
         "cipher",

@@ -395,6 +395,7 @@ fn headed(kind: Kind) -> Vec<u8> {
         Kind::CkksParty => &["keys", "parties", "party", "seed", "threshold"],
         Kind::CkksMessage => &["keys", "parties", "party", "round", "seed", "threshold"],
         Kind::BridgeKey => &["key", "moduli", "source", "source_key"],
+        Kind::PackingKey => &["key", "moduli", "target", "target_key"],
         _ => &["key"],
     };
     let mut entries: Vec<(&str, String)> = names.iter().map(|name| (*name, "1".into())).collect();
@@ -411,13 +412,14 @@ fn headed(kind: Kind) -> Vec<u8> {
 }
 
 /// Kinds that hold no secret, and have no place in a job.
-const OTHERS: [Kind; 6] = [
+const OTHERS: [Kind; 7] = [
     Kind::Glwe,
     Kind::Integers,
     Kind::Bits,
     Kind::CkksPublicKey,
     Kind::CkksMessage,
     Kind::BridgeKey,
+    Kind::PackingKey,
 ];
 
 #[test]

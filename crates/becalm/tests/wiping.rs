@@ -8,6 +8,7 @@
 mod harness;
 
 use becalm::apps::integer::{Clear, Integers, Type};
+use becalm::bridge::{BridgeKey, PackingKey};
 use becalm::cipher::file::Trust;
 use becalm::cipher::{Encoding, KeyRole, Lwe, Rlwe, SecretKey};
 use becalm::ckks::{Context, KeyShare, Needs};
@@ -336,6 +337,21 @@ fn messages_and_keys_of_ckks_are_wiped() {
         drop(context.secret_key_from_bytes(&file, Trust::insecure()).unwrap())
     });
     clean("the key itself", &noise, || drop(secret));
+}
+
+/// The keys between the schemes are made of both secrets.
+#[test]
+fn keys_of_the_bridge_are_wiped() {
+    let _alone = alone();
+    let params = CkksParams::named("ckks_toy_table_4").unwrap();
+    let context = Context::new(params, true).unwrap();
+    let many = context.secret_key().unwrap();
+    for name in ["toy_2_2", "toy_2_2_p"] {
+        let one = SecretKey::generate(TfheParams::named(name).unwrap(), true).unwrap();
+        let looks = of_key(&one);
+        clean(name, &looks, || BridgeKey::new(&context, &many, &one).unwrap());
+        clean(name, &looks, || PackingKey::new(&context, &one, &many).unwrap());
+    }
 }
 
 /// The contents of the file of a share: the part that is not drawn, packed and as residues of the first word, and two seeds. `low` is at level 0. One

@@ -1,81 +1,79 @@
-//! The bridge from CKKS to TFHE: each packed integer of a ciphertext becomes a TFHE ciphertext of its own.
+//! The bridge between CKKS and TFHE: packed integers become ciphertexts of TFHE, and ciphertexts of TFHE become packed integers.
 //!
-//! An integer of b bits is the coefficient m·q_0/2^b of a polynomial of degree N under the secret s. With S the big key of a TFHE set as a
-//! polynomial of degree n ≥ kN', a power of two that divides N, and r = N/n:
-//! 1. modulus switch: both parts to q' < q_0, rounded;
-//! 2. ring switch: a key switch from s to S(X^r), under a key modulo q'·P;
-//! 3. extraction: coefficient i·r + j of the result is coefficient i of one of r ciphertexts of degree n under S, and so an LWE ciphertext
-//!    under the big key, whose words are brought from q' to the modulus of the set.
+//! An integer of b bits is the coefficient m·q_0/2^b of a polynomial of degree N under the secret s. S is the big key of a TFHE set, of dimension
+//! d = kN', read as a polynomial of degree n, the next power of two, and r = N/n: coefficient i·r + j of a ciphertext under S(X^r) is coefficient i of one
+//! of r ciphertexts under S. [`unpack`] and [`pack`] have the steps, the errors and the security of the two directions.
 //!
-//! The message stays m/2^b on the torus: [`Encoding::cyclic`] of 2^b values. An integer below 2^(b−1) leaves its highest bit 0, the padding
-//! bit of [`Encoding::padded`], so that tables of TFHE apply.
-//!
-//! The variance of the error that this adds, in torus units, with binary S and ternary s:
-//!   V = (V_1 + V_2 + V_3)/q'²,  V_1 = (1 + 2N/3)/12,  V_2 = N·q'²/12·(σ² + 1/12)/P²,  V_3 = (1 + kN'/2)/12
-//! where V_1 is the rounding of step 1 under s, V_2 the noise of the key, and V_3 the rounding of the division by P under S.
-//!
-//! Security: the key is N samples of LWE of dimension kN' under S with noise σ modulo q'·P. σ/(q'·P) is the noise of the set's own
-//! bootstrapping key over 2^64, so the claim of the set holds for it. Whoever has S reads s from the key, so s is no safer than S from then on.
-//! q' makes V_1 and V_2 as small as they can be together, but is no prime below 16N.
-//!
-//! Sources: ring switching is that of Gentry–Halevi–Peikert–Smart 2012 (ia.cr/2012/240), extraction that of Chillotti–Gama–Georgieva–Izabachène
-//! 2016 (ia.cr/2016/870).
+//! The message stays m/2^b on the torus: [`Encoding::cyclic`](crate::cipher::Encoding::cyclic) of 2^b values. An integer below 2^(b−1) leaves its
+//! highest bit 0, the padding bit of [`Encoding::padded`](crate::cipher::Encoding::padded), so that tables of TFHE apply.
 
-use crate::cipher::{
-    CkksSecretKey, Encoding, Integers, KeyId, KeyRole, Lwe, Rlwe, SecretKey, TAIL,
-};
+use crate::cipher::KeyId;
 use crate::ckks::{Chain, Context};
-use crate::math::Modulus;
-use crate::math::buffer::zeroed;
-use crate::math::memory::require_memory_or;
-use crate::math::parallel::*;
-use crate::math::random::{Domain, MaskStream, NoiseStream, PublicSeed, SecretSeed};
-use crate::math::rns::{Ring, Scratch, centred, inverse, nearest as nearest_prime};
-use crate::math::round::nearest;
-use crate::math::sampling::rounded_gaussian;
-use crate::math::simd::Level;
-use crate::params::{CkksParams, Kind, NOISE_STD, Order, TfheParams};
-use crate::tfhe::noise::require_decodable;
+use crate::params::{CkksParams, Kind, Order, TfheParams};
 use crate::{Error, Result};
-use std::ops::Range;
+use merge::Merging;
+use std::fmt;
 use std::sync::Arc;
+use switch::RingSwitch;
 use zeroize::Zeroizing;
 
 mod file;
-
-/// The words of the bridge's ring: q_0 of the ciphertexts that come, q' of those that go, and P.
-const FROM: usize = 0;
-const TO: usize = 1;
-const SPECIAL: usize = 2;
-/// Bits of the largest q': rounding to it is far below the noise of any bootstrap.
-const MOST_BITS: f64 = 32.0;
-/// Bits of the largest P, well below those of a word.
-const MOST_SPECIAL_BITS: f64 = 48.0;
+mod merge;
+mod pack;
+mod switch;
+mod unpack;
 
 /// Turns packed integers under one key of CKKS into ciphertexts under the big key of a TFHE set. It is public: a server has it.
 pub struct BridgeKey {
     from: (&'static CkksParams, KeyId),
     params: Arc<TfheParams>,
     to: KeyId,
-    ring: Ring,
-    /// The masks follow from it.
-    seed: PublicSeed,
-    /// b = e + P·s − a·S(X^r) and a, as values modulo q' and P.
-    parts: [Scratch; 2],
+    /// From s to S(X^r), modulo q'·P.
+    switch: RingSwitch,
 }
 
-impl std::fmt::Debug for BridgeKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+/// Turns ciphertexts under the big key of a TFHE set into packed integers under one key of CKKS. It is public: a server has it.
+pub struct PackingKey {
+    from: (Arc<TfheParams>, KeyId),
+    chain: Chain,
+    to: KeyId,
+    /// Under S, modulo q'.
+    merging: Merging,
+    /// From S(X^r) to s, modulo q_0·P.
+    switch: RingSwitch,
+}
+
+impl fmt::Debug for BridgeKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ((set, from), to) = (self.from, self.to);
         write!(f, "BridgeKey({}, key {from}, to {}, key {to})", set.name, self.params.name)
     }
 }
 
-/// q_0, q' and P of the bridge between two sets.
+impl fmt::Debug for PackingKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ((set, from), to) = (&self.from, self.to);
+        write!(f, "PackingKey({}, key {from}, to {}, key {to})", set.name, self.params().name)
+    }
+}
+
+/// Refuses a secret key of CKKS of another set than the context's, and a TFHE set that is weaker than a standard set of CKKS should be: one
+/// of the two keys protects the other.
+fn require_sets(
+    op: &'static str,
+    context: &Context,
+    ckks: &'static str,
+    tfhe: &TfheParams,
+) -> Result<()> {
+    context.check_set(op, ckks)?;
+    tfhe.require_secure(context.params().kind != Kind::Standard)
+}
+
+/// q_0 of a set of CKKS that a bridge joins with a set of TFHE.
 ///
 /// # Errors
 /// `WrongParams` for sets that no bridge joins.
-fn primes(op: &'static str, chain: &Chain, params: &TfheParams) -> Result<[u64; 3]> {
+fn base(op: &'static str, chain: &Chain, params: &TfheParams) -> Result<u64> {
     let set = chain.params();
     chain.check_integers(op, 1)?;
     check_params(op, params, set.degree())?;
@@ -83,300 +81,10 @@ fn primes(op: &'static str, chain: &Chain, params: &TfheParams) -> Result<[u64; 
         let wanted = "a set whose level 0 has one word";
         return Err(Error::wrong_params(op, wanted, set.name, "use `ckks_table_4`"));
     };
-    let q0 = chain.primes()[word];
-    let [q, p] = moduli(set.degree(), params.glwe_variance().sqrt(), q0).ok_or_else(|| {
-        let got = format!("`{}`", params.name);
-        let wanted = "a set whose noise leaves room for two primes";
-        Error::wrong_params(op, wanted, got, "use a set of the table")
-    })?;
-    Ok([q0, q, p])
+    Ok(chain.primes()[word])
 }
 
-/// q' and P for a ring of degree `degree` and the noise of a set, in torus units.
-fn moduli(degree: usize, noise: f64, taken: u64) -> Option<[u64; 2]> {
-    let (n, step) = (degree as f64, 2 * degree as u64);
-    let least = 8.0 * step as f64;
-    // V_1 = V_2 there, for σ/P = noise·q'.
-    let best = (12.0 * rounding(n) / n).sqrt().sqrt() / noise.sqrt();
-    // A set from a file may have any noise; a search for a prime beyond a word would not end.
-    if !(noise > 0.0 && best.is_finite()) {
-        return None;
-    }
-    let q = nearest_prime(best.clamp(least, MOST_BITS.exp2()), step, &[taken])?;
-    // The noise is at least twice that of CKKS: much more than the rounding of it to integers.
-    let special = (2.0 * NOISE_STD / (noise * q as f64)).max(least);
-    if special > MOST_SPECIAL_BITS.exp2() {
-        return None;
-    }
-    let p = nearest_prime(special, step, &[taken, q])?;
-    // V_2 grows with q', and σ/P = noise·q' whichever of the two it is.
-    Some([q.min(p), q.max(p)])
-}
-
-/// V_1: the variance of rounding both parts of a ciphertext under a ternary secret of degree `n`.
-fn rounding(n: f64) -> f64 {
-    (1.0 + 2.0 * n / 3.0) / 12.0
-}
-
-impl BridgeKey {
-    /// The key from a secret key of CKKS to one of TFHE.
-    ///
-    /// # Errors
-    /// `WrongParams` for a set of CKKS without packed integers, for a secret key of another set than the context's, and for a set of TFHE whose
-    /// ciphertexts rest under the small key, have a common mask or a dimension above N; `Insecure` for a set of TFHE below 128 bits, unless the set
-    /// of CKKS is a toy; `Io` when the system has no randomness.
-    ///
-    /// ```
-    /// use becalm::backend::{Cpu, Evaluator};
-    /// use becalm::bridge::BridgeKey;
-    /// use becalm::cipher::{Encoding, SecretKey};
-    /// use becalm::ckks::Context;
-    /// use becalm::params::{CkksParams, TfheParams};
-    /// use becalm::tfhe::Table;
-    ///
-    /// # fn main() -> becalm::Result<()> {
-    /// let context = Context::new(CkksParams::named("ckks_toy_table_4")?, true)?;
-    /// let many = context.secret_key()?;
-    /// let params = TfheParams::named("tfhe_2_2")?;
-    /// let one = SecretKey::generate(params, false)?;
-    /// let bridge = BridgeKey::new(&context, &many, &one)?;
-    ///
-    /// let x = context.encrypt_integers(&[3, 1, 4, 7], 4, &many)?;
-    /// // All are below 8, so a table of TFHE can look them up.
-    /// let y = bridge.unpack(&x, 1..3, Some(8))?;
-    /// let (eight, own) = (Encoding::padded(8)?, Encoding::of(params));
-    /// let square = Table::with(params, eight, own, &[0, 1, 4, 9, 0, 9, 4, 1])?;
-    /// let server = Evaluator::new(&Cpu::new(0)?, &one.evaluation_key()?)?;
-    /// assert_eq!(one.decrypt(&server.bootstrap(&y, &square)?)?, [1, 0]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn new(context: &Context, from: &CkksSecretKey, to: &SecretKey) -> Result<BridgeKey> {
-        let op = "make a bridge key";
-        context.check_set(op, from.params)?;
-        // Whoever breaks the TFHE key has the other.
-        to.params().require_secure(context.params().kind != Kind::Standard)?;
-        let made = (primes(op, context, to.params())?, PublicSeed::from_system()?);
-        let mut key = BridgeKey::masked(context, from.id(), (to.params(), to.id()), made)?;
-        key.encrypt(from, to)?;
-        Ok(key)
-    }
-
-    /// The key of a seed, without its bodies.
-    fn masked(
-        chain: &Chain,
-        from: KeyId,
-        (params, to): (&Arc<TfheParams>, KeyId),
-        (primes, seed): ([u64; 3], PublicSeed),
-    ) -> Result<BridgeKey> {
-        let (from, n) = ((chain.params(), from), chain.params().degree());
-        let ring = Ring::new(n, &primes, Level::best())?;
-        let mut parts = [Scratch::apart(2 * n)?, Scratch::apart(2 * n)?];
-        for (a, word) in parts[1].chunks_mut(n).zip([TO, SPECIAL]) {
-            let mut mask = MaskStream::new(&seed, Domain::Bridge, word as u32);
-            ring.draw(word, |words| mask.fill_u64(words), a);
-        }
-        Ok(BridgeKey { from, params: params.clone(), to, ring, seed, parts })
-    }
-
-    /// Fills the bodies of a new key.
-    fn encrypt(&mut self, from: &CkksSecretKey, to: &SecretKey) -> Result<()> {
-        let (ring, n) = (&self.ring, self.ring.size());
-        let hidden = SecretSeed::from_system()?;
-        let mut noise = Zeroizing::new(vec![0.0; n]);
-        rounded_gaussian(&mut NoiseStream::new(&hidden, Domain::Bridge, 0), self.std(), &mut noise);
-        let big = to.expose(KeyRole::Big);
-        let (stride, special) = (stride(&self.params, n), self.special());
-        let [b, a] = &mut self.parts;
-        for ((b, a), word) in b.chunks_mut(n).zip(a.chunks(n)).zip([TO, SPECIAL]) {
-            b.copy_from_slice(&noise);
-            ring.reduce(word, b);
-            ring.forward(word, b);
-            let mut secret = Zeroizing::new(vec![0.0; n]);
-            secret.iter_mut().step_by(stride).zip(big).for_each(|(x, bit)| *x = *bit as f64);
-            ring.forward(word, &mut secret);
-            ring.mul_sub(word, b, a, &secret);
-            if word == TO {
-                secret.copy_from_slice(&from.coefficients);
-                ring.forward(word, &mut secret);
-                ring.scale_add(word, b, &secret, special);
-            }
-        }
-        Ok(())
-    }
-
-    /// P modulo q'.
-    fn special(&self) -> f64 {
-        let [q, p] = self.primes();
-        centred(p % q, q)
-    }
-
-    /// q' and P, the moduli of the key.
-    fn primes(&self) -> [u64; 2] {
-        [TO, SPECIAL].map(|i| self.ring.word(i).prime as u64)
-    }
-
-    /// σ.
-    fn std(&self) -> f64 {
-        let [q, p] = self.primes();
-        self.params.glwe_variance().sqrt() * q as f64 * p as f64
-    }
-
-    /// The set and the key of the integers that it takes.
-    pub fn source(&self) -> (&'static CkksParams, KeyId) {
-        self.from
-    }
-
-    /// The set of the ciphertexts that it gives.
-    pub fn params(&self) -> &Arc<TfheParams> {
-        &self.params
-    }
-
-    /// The key of the ciphertexts that it gives.
-    pub fn key_id(&self) -> KeyId {
-        self.to
-    }
-
-    /// Bytes in memory.
-    pub fn bytes(&self) -> usize {
-        self.parts.iter().map(|p| p.len() * 8).sum()
-    }
-
-    /// The variance of the error that it adds to an integer, in torus units.
-    pub fn noise_variance(&self) -> f64 {
-        let (n, [q, p]) = (self.ring.size() as f64, self.primes().map(|p| p as f64));
-        let key = n * (self.std().powi(2) + 1.0 / 12.0) / (12.0 * p * p);
-        let divided = (1.0 + self.params.big_dimension() as f64 / 2.0) / 12.0;
-        key + (rounding(n) + divided) / (q * q)
-    }
-
-    /// The integers at `places` of a ciphertext as TFHE ciphertexts, a batch in the same order, each of kN' + 1 words. With `below` the caller
-    /// promises that the integers are less, at most half of 2^bits: then tables of TFHE apply.
-    ///
-    /// The encoding is that of 2^bits values over the whole torus, or of 2^(bits−1) values below a padding bit where `below` is given.
-    ///
-    /// # Errors
-    /// `WrongParams` and `WrongKey` for a ciphertext of another set or key, `BadInput` for values in slots, for places that hold no integers and for
-    /// a bound that is 0 or too large, `TooNoisy` where a result would be wrong more often than the set claims, `OutOfMemory` where the batch does not fit.
-    pub fn unpack(&self, x: &Rlwe, places: Range<usize>, below: Option<u64>) -> Result<Lwe> {
-        let op = "unpack";
-        let integers = self.checked(op, x, &places)?;
-        let (encoding, below) = encoding(op, integers.bits, below)?;
-        // The tail of an account is that of a normal distribution with so many deviations, or shorter.
-        let own = x.account().error.max(x.account().worst / TAIL);
-        let noise = own * own + self.noise_variance();
-        require_decodable(op, &self.params, encoding, noise)?;
-        let width = KeyRole::Big.width(&self.params);
-        let words = places.len().saturating_mul(width);
-        require_memory_or(op, words.saturating_mul(8), "unpack fewer integers at once")?;
-        let mut data = zeroed(op, words)?;
-        let parts = self.switched(x);
-        let (start, modulus) = (places.start, self.params.modulus);
-        let (n, stride) = (self.ring.size(), stride(&self.params, self.ring.size()));
-        data.par_chunks_mut(width).enumerate().for_each(|(i, row)| {
-            let place = start + i;
-            let (mask, body) = row.split_at_mut(width - 1);
-            body[0] = parts[0][place];
-            // Coefficient `place` of a·S(X^r): S_u meets that of place − r·u, which X^N = −1 negates where it is below 0.
-            for (u, word) in mask.iter_mut().enumerate() {
-                *word = match place.checked_sub(stride * u) {
-                    Some(at) => modulus.neg(parts[1][at]),
-                    None => parts[1][place + n - stride * u],
-                };
-            }
-        });
-        Ok(Lwe {
-            params: self.params.clone(),
-            key: self.to,
-            role: KeyRole::Big,
-            encoding,
-            range: (0, below as i64 - 1),
-            noise,
-            // Results of one ciphertext, or of its sums with others, share its error.
-            independent: false,
-            seed: None,
-            data,
-        })
-    }
-
-    /// Refuses what cannot be unpacked.
-    fn checked(&self, op: &'static str, x: &Rlwe, places: &Range<usize>) -> Result<Integers> {
-        let (set, key) = self.from;
-        if x.params() != set.name {
-            let wanted = format!("integers of `{}`", set.name);
-            let remedy = "make a bridge key from the set of the integers";
-            return Err(Error::wrong_params(op, wanted, format!("`{}`", x.params()), remedy));
-        }
-        if x.key_id() != key {
-            let wanted = format!("integers under key {key}");
-            let remedy = "make a bridge key from the key of the integers";
-            return Err(Error::wrong_key(op, wanted, x.key_id().to_string(), remedy));
-        }
-        let Some(integers) = x.integers() else {
-            let remedy = "encrypt packed integers";
-            return Err(Error::bad_input(op, "packed integers", "values in slots", remedy));
-        };
-        Integers::require_exact(op, integers.bits, x.account())?;
-        if places.is_empty() || places.end > integers.count {
-            let wanted = format!("places of the {} integers", integers.count);
-            let got = format!("{} to {}", places.start, places.end);
-            return Err(Error::bad_input(op, wanted, got, "choose places that hold integers"));
-        }
-        Ok(integers)
-    }
-
-    /// Both parts of a ciphertext under S(X^r), as words of the TFHE set.
-    fn switched(&self, x: &Rlwe) -> [Vec<u64>; 2] {
-        let (ring, n) = (&self.ring, self.ring.size());
-        let [q0, q] = [FROM, TO].map(|i| ring.word(i).prime);
-        let [kept, moved] = [0, 1].map(|part| {
-            let mut limb = x.parts[part].to_vec();
-            ring.backward(FROM, &mut limb);
-            ring.reduce(FROM, &mut limb);
-            limb.iter_mut().for_each(|c| *c = nearest(*c * (q / q0)));
-            limb
-        });
-        let limbs = [TO, SPECIAL].map(|word| {
-            let mut limb = moved.clone();
-            ring.reduce(word, &mut limb);
-            ring.forward(word, &mut limb);
-            limb
-        });
-        let [q, p] = self.primes();
-        let inverse = centred(inverse(p % q, q), q);
-        [0, 1].map(|part| {
-            let [mut out, mut rest] = [TO, SPECIAL].map(|word| {
-                let at = (word - TO) * n;
-                let mut product = vec![0.0; n];
-                ring.mul(word, &mut product, &limbs[word - TO], &self.parts[part][at..at + n]);
-                ring.backward(word, &mut product);
-                ring.reduce(word, &mut product);
-                product
-            });
-            // (x − x mod P)/P.
-            ring.reduce(SPECIAL, &mut rest);
-            ring.reduce(TO, &mut rest);
-            ring.sub_scale(TO, &mut out, &rest, inverse);
-            if part == 0 {
-                ring.add(TO, &mut out, &kept);
-            }
-            ring.reduce(TO, &mut out);
-            out.iter().map(|c| torus(self.params.modulus, *c, q)).collect()
-        })
-    }
-}
-
-/// The word of the torus element c/q, for |c| < q.
-fn torus(modulus: Modulus, c: f64, q: u64) -> u64 {
-    modulus.fraction((c as i64).rem_euclid(q as i64) as u64, q)
-}
-
-/// r: coefficients of S(X^r) between two of S.
-fn stride(params: &TfheParams, degree: usize) -> usize {
-    degree / params.big_dimension().next_power_of_two()
-}
-
-/// Refuses sets whose ciphertexts cannot be extracted.
+/// Refuses sets whose ciphertexts are not those of one polynomial under the big key.
 fn check_params(op: &'static str, params: &TfheParams, degree: usize) -> Result<()> {
     let remedy = "use another set of TFHE, such as `tfhe_2_2`";
     let refused = |wanted: String, got: String| Err(Error::wrong_params(op, wanted, got, remedy));
@@ -394,16 +102,15 @@ fn check_params(op: &'static str, params: &TfheParams, degree: usize) -> Result<
     Ok(())
 }
 
-/// The encoding of integers of so many bits, and the bound on them.
-fn encoding(op: &'static str, bits: u32, below: Option<u64>) -> Result<(Encoding, u64)> {
-    let Some(below) = below else {
-        return Ok((Encoding::cyclic(1 << bits)?, 1 << bits));
-    };
-    let most = 1 << (bits - 1);
-    if below == 0 || below > most {
-        let wanted = format!("a bound from 1 to {most}, which leaves the highest bit 0");
-        let remedy = "look the integers up in tables whose entries are less, or give no bound";
-        return Err(Error::bad_input(op, wanted, below.to_string(), remedy));
-    }
-    Ok((Encoding::padded(most)?, below))
+/// r: coefficients of S(X^r) between two of S.
+fn stride(params: &TfheParams, degree: usize) -> usize {
+    degree / params.big_dimension().next_power_of_two()
+}
+
+/// S(X^r) of the bits of S.
+fn spread(bits: &[u64], degree: usize) -> Zeroizing<Vec<f64>> {
+    let stride = degree / bits.len().next_power_of_two();
+    let mut secret = Zeroizing::new(vec![0.0; degree]);
+    secret.iter_mut().step_by(stride).zip(bits).for_each(|(x, bit)| *x = *bit as f64);
+    secret
 }

@@ -102,7 +102,7 @@ pub enum Domain {
     Flood = 8,
     /// Parts of a key that is split among parties; index: word of the chain.
     KeyShare = 9,
-    /// Keys of the bridge from CKKS to TFHE; index: word of their ring.
+    /// Keys of the bridge between CKKS and TFHE; index: word of their ring, then row of their merges.
     Bridge = 10,
     /// Randomness of tests, examples and measurements that encrypts nothing.
     Test = 0xFFFF,

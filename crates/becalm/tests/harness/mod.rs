@@ -5,6 +5,7 @@
 
 use becalm::Error;
 use becalm::apps::integer::Integers;
+use becalm::bridge::{BridgeKey, PackingKey};
 use becalm::cipher::file::Trust;
 use becalm::cipher::{Encoding, EvaluationKey, Glwe, KeyId, KeyRole, Lwe, SecretKey};
 use becalm::ckks::{Chain, Chebyshev, Context, KeyShare, Matrix, PartialDecryption};
@@ -205,7 +206,7 @@ fn use_lwe(c: &Lwe) {
     }
 }
 
-/// Bytes that claim to be an evaluation key, or a secret key.
+/// Bytes that claim to be an evaluation key, a secret key, or a key of the bridge.
 pub fn fuzz_evaluation_key(bytes: &[u8]) -> bool {
     sealed(bytes, |bytes| {
         loaded(EvaluationKey::from_bytes(bytes, Trust::default()));
@@ -213,8 +214,22 @@ pub fn fuzz_evaluation_key(bytes: &[u8]) -> bool {
         let secret = loaded(SecretKey::from_bytes(bytes, Trust::insecure()));
         evaluation.iter().for_each(use_evaluation_key);
         secret.iter().for_each(use_secret_key);
-        evaluation.is_some() || secret.is_some()
+        evaluation.is_some() || secret.is_some() || is_bridge(bytes)
     })
+}
+
+/// Whether bytes are a key of the bridge, which is written back to an equal file.
+fn is_bridge(bytes: &[u8]) -> bool {
+    let trust = Trust::insecure();
+    let bridge = loaded(BridgeKey::from_bytes(bytes, trust)).map(|key| {
+        let again = key.to_bytes().unwrap();
+        assert_eq!(BridgeKey::from_bytes(&again, trust).unwrap().to_bytes().unwrap(), again);
+    });
+    let packing = loaded(PackingKey::from_bytes(bytes, trust)).map(|key| {
+        let again = key.to_bytes().unwrap();
+        assert_eq!(PackingKey::from_bytes(&again, trust).unwrap().to_bytes().unwrap(), again);
+    });
+    bridge.or(packing).is_some()
 }
 
 fn use_evaluation_key(key: &EvaluationKey) {

@@ -99,6 +99,8 @@ pub enum Kind {
     CkksMessage,
     /// [`BridgeKey`](crate::bridge::BridgeKey), which turns packed integers of CKKS into ciphertexts of TFHE.
     BridgeKey,
+    /// [`PackingKey`](crate::bridge::PackingKey), which turns ciphertexts of TFHE into packed integers of CKKS.
+    PackingKey,
 }
 
 /// The metadata of parties of a collective key, and of their messages.
@@ -119,7 +121,7 @@ const OF_MESSAGES: &[&str] = &[
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 18] = [
+    pub const ALL: [Kind; 19] = [
         Kind::SecretKey,
         Kind::EvaluationKey,
         Kind::SlotKey,
@@ -138,6 +140,7 @@ impl Kind {
         Kind::CkksParty,
         Kind::CkksMessage,
         Kind::BridgeKey,
+        Kind::PackingKey,
     ];
 
     /// The word that names it in a file: `"becalm.lwe"`.
@@ -161,6 +164,7 @@ impl Kind {
             Kind::CkksParty => "becalm.ckks_party",
             Kind::CkksMessage => "becalm.ckks_party_message",
             Kind::BridgeKey => "becalm.bridge_key",
+            Kind::PackingKey => "becalm.packing_key",
         }
     }
 
@@ -185,6 +189,7 @@ impl Kind {
             Kind::CkksParty => "a party's secret of a collective key of CKKS",
             Kind::CkksMessage => "a party's message of a collective key of CKKS",
             Kind::BridgeKey => "a key from CKKS to TFHE",
+            Kind::PackingKey => "a key from TFHE to CKKS",
         }
     }
 
@@ -243,6 +248,9 @@ impl Kind {
             Kind::BridgeKey => &[
                 "checksum", "format", "key", "moduli", "params", "source", "source_key", "version",
             ],
+            Kind::PackingKey => &[
+                "checksum", "format", "key", "moduli", "params", "target", "target_key", "version",
+            ],
         }
     }
 
@@ -278,7 +286,7 @@ impl Kind {
     /// Whether it holds a key, or a share of one: no result belongs in its place.
     pub fn is_key(self) -> bool {
         use Kind::*;
-        let own = matches!(self, EvaluationKey | SlotKey | BridgeKey);
+        let own = matches!(self, EvaluationKey | SlotKey | BridgeKey | PackingKey);
         let public = own || matches!(self, CkksPublicKey | CkksEvaluationKeys);
         public || matches!(self, SecretKey | CkksSecretKey | CkksKeyShare | CkksParty)
     }

@@ -200,6 +200,8 @@ on_words! {
     scale_add(out: &mut [f64], a: &[f64], c: f64);
     /// `a ← c·(a − b)`, |c| ≤ p/2.
     sub_scale(a: &mut [f64], b: &[f64], c: f64);
+    /// `out ← rest/unit` rounded to integers, `rest ← rest − unit·out`, for a unit that is a power of two.
+    digit(out: &mut [f64], rest: &mut [f64], unit: f64);
     /// Near zero, from |a| < 2^51.
     reduce(a: &mut [f64]);
     /// `out[k] ← first[k] + Σ a·b[k]` for both k.

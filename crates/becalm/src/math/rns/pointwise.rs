@@ -96,6 +96,10 @@ leveled! {
     sub_scale(word: &Word, a: &mut [f64], b: &[f64], c: f64) = sub_scale_all
 }
 leveled! {
+    /// `out ← rest/unit` rounded to integers, `rest ← rest − unit·out`: a digit from the top, for a unit that is a power of two.
+    digit(word: &Word, out: &mut [f64], rest: &mut [f64], unit: f64) = digit_all
+}
+leveled! {
     /// `a ← a` brought near zero, from |a| < 2^51.
     reduce(word: &Word, a: &mut [f64]) = reduce_all
 }
@@ -188,6 +192,23 @@ unsafe fn round_all<V: Eight>(word: &Word, out: &mut [f64], a: &[f64]) {
         let k = Modulo::<V>::new(word);
         for j in (0..n).step_by(8) {
             k.reduce(V::load(a.as_ptr().add(j)).round()).store(out.as_mut_ptr().add(j));
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn digit_all<V: Eight>(_: &Word, out: &mut [f64], rest: &mut [f64], unit: f64) {
+    let n = out.len();
+    assert!(n.is_multiple_of(8) && rest.len() == n, "whole vectors, equal lengths");
+    // SAFETY: the caller has the instructions; the lengths were compared.
+    unsafe {
+        let (unit, inverse) = (V::splat(unit), V::splat(1.0 / unit));
+        for j in (0..n).step_by(8) {
+            let at = rest.as_mut_ptr().add(j);
+            let x = V::load(at);
+            let digit = x.mul(inverse).round();
+            digit.store(out.as_mut_ptr().add(j));
+            digit.neg_mul_add(unit, x).store(at);
         }
     }
 }
