@@ -91,7 +91,8 @@ class _Key(_html.Shown):
         >>> becalm.from_bytes(sent, allow_insecure=True).source == ("ckks_toy_table_4", many.key_id)
         True
         """
-        return self._native.to_bytes()
+        file: bytes = self._native.to_bytes()
+        return file
 
     @classmethod
     def from_bytes(cls, file: bytes, *, allow_insecure: bool = False) -> Any:

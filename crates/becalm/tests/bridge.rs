@@ -12,7 +12,6 @@ use becalm::params::{CkksParams, Noise, TfheParams};
 use becalm::program::rlwe::CkksProgram;
 use becalm::tfhe::Table;
 use std::sync::{Arc, LazyLock};
-use std::time::Instant;
 
 /// Keys of CKKS in a small ring.
 struct Many {
@@ -269,6 +268,14 @@ fn full_size_packing_has_the_claimed_noise() {
     }
 }
 
+/// Seconds of processors that this process has had: others may use the machine.
+fn processor_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    // Ticks of a hundredth of a second, in user mode and in the system.
+    (fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap()) / 100.0
+}
+
 /// A full ciphertext on one thread, beside a table of 4 bits.
 #[test]
 #[ignore = "full size: a context of 65536 coefficients, keys for tables and a measurement of time"]
@@ -282,8 +289,8 @@ fn packing_takes_less_than_a_look_up() {
     let pack = || cpu.install(|| key.pack(&batch, 4).unwrap());
     let (program, server) = looking_up(&many, &cpu, &[(0..16).map(|m| 15 - m).collect()]);
     let timed = |work: &dyn Fn() -> Rlwe| {
-        let start = Instant::now();
-        (work(), start.elapsed().as_secs_f64())
+        let start = processor_seconds();
+        (work(), processor_seconds() - start)
     };
     let (x, _) = timed(&pack);
     let look_up = || server.run(&program, &[&x]).unwrap().remove(0);
