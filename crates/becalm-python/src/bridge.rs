@@ -161,20 +161,18 @@ impl PackingKey {
         self.0.noise_variance()
     }
 
-    /// The ciphertexts from `start` to `stop` as integers of so many bits, on a machine of their set.
+    /// The ciphertexts of these lanes as integers of so many bits, on a machine of their set.
     fn pack(
         &self,
         py: Python<'_>,
         on: &CkksMachine,
         x: &Lwe,
-        (start, stop): (usize, usize),
+        lanes: (usize, usize),
         bits: u32,
     ) -> PyResult<CkksCiphertext> {
         CkksCiphertext::made(py, &on.0, |_| {
-            let part = match (start, stop) {
-                (0, stop) if stop == x.0.len() => None,
-                _ => Some(x.0.slice(start..stop)?),
-            };
+            let whole = lanes == (0, x.0.len());
+            let part = if whole { None } else { Some(x.0.slice(lanes.0..lanes.1)?) };
             Ok((self.0.pack(part.as_ref().unwrap_or(&x.0), bits)?, true))
         })
     }
