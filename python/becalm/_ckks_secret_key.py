@@ -251,7 +251,8 @@ class SecretKey(Key):
         bits = _values.real(op, "precision_bits", precision_bits)
         times = _values.at_least_one(op, "queries", queries)
         native = require(x, op)._native
-        return array(self._native.decrypt_to_share(native, bits, times), x.real)
+        with called(op):
+            return array(self._native.decrypt_to_share(native, bits, times), x.real)
 
     def bits_to_share(self, x: Ciphertext, *, queries: int) -> float:
         """The largest `precision_bits` of `decrypt_to_share` for a number of decryptions.

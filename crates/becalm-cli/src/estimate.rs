@@ -71,6 +71,16 @@ fn instances(args: &Args) -> Result<Vec<Instance>> {
     Ok(vec![Instance { n, log2_q, secret, noise_std, targets: args.targets }])
 }
 
+/// A distribution as `--secret` takes it.
+fn written(secret: Secret) -> String {
+    match secret {
+        Secret::Binary => "binary".into(),
+        Secret::Ternary => "ternary".into(),
+        Secret::Sparse { weight } => format!("sparse:{weight}"),
+        Secret::Gaussian { std } => format!("gaussian:{std}"),
+    }
+}
+
 fn secret(text: &str) -> Result<Secret> {
     fn refused<T>(text: &str) -> Result<T> {
         usage!("--secret takes binary, ternary, sparse:WEIGHT or gaussian:STD, not {text}")
@@ -91,12 +101,12 @@ fn secret(text: &str) -> Result<Secret> {
 fn print(r: &Report) -> Result<()> {
     let i = &r.instance;
     report::print(&format!(
-        "n = {}, q = 2^{}, noise 2^{:.3}, {:?} secret, {:?} search: {:.2} bits",
+        "n = {}, q = 2^{}, noise 2^{:.3}, {} secret, {} search: {:.2} bits",
         i.n,
         i.log2_q,
         i.noise_std.log2(),
-        i.secret,
-        r.search,
+        written(i.secret),
+        format!("{:?}", r.search).to_lowercase(),
         r.bits()
     ))?;
     let cell = |v: Option<u32>| v.map_or(String::new(), |v| v.to_string());
