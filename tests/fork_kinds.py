@@ -90,6 +90,10 @@ def packed_integers(w):
     p = becalm.Program(secret.params.name)
     p.output(p.input(bits=4).lookup(lambda m: 15 - m) + 1)
     assert secret.decrypt(server.run(p, x)).tolist() == [13, 15, 1]
+    numbers = server.pack(secret.encrypt([3, 1, 15], level=3, bound=16), bits=4)
+    assert secret.decrypt(numbers)[:3].tolist() == [3, 1, 15]
+    [halves] = server.unpack(numbers, lambda m: m / 2)
+    assert abs(secret.decrypt(halves)[:3] - [1.5, 0.5, 7.5]).max() < 0.01
 
 
 @kind

@@ -185,6 +185,16 @@ def test_packed_integers_run_once_for_any_number_of_ciphertexts():
     before = machine.runs
     server.lookup_many(x, [[0, 1, 2, 3], [3, 2, 1, 0]])
     assert machine.runs == before + 1
+    found = server.unpack_many(x, [None, [3, 2, 1, 0]])
+    assert machine.runs == before + 2
+    for vectors, wanted in zip(found, (values, 3 - values), strict=True):
+        got = np.concatenate([secret.decrypt(v) for v in vectors])[: values.size]
+        assert abs(got - wanted).max() < 0.01
+    v = secret.encrypt(values[:2048].astype(float), level=3, bound=4)
+    before = machine.runs
+    both = server.pack(v, v, bits=2)
+    assert machine.runs == before + 1
+    assert (secret.decrypt(both) == np.r_[values[:2048], values[:2048]]).all()
 
 
 def test_factors_of_packed_integers_are_the_nearest_to_zero():

@@ -51,7 +51,7 @@ DONE = (
     ),
     *("becalm._bits", "becalm.circuit", "becalm.aes", "becalm.doctor", "becalm.errors"),
     *(f"becalm.{module}" for module in CKKS),
-    *("becalm._ckks_packed", "becalm._bridge"),
+    *("becalm._ckks_pack", "becalm._ckks_packed", "becalm._bridge"),
     *("becalm._cluster", "becalm._cluster_job", "becalm._cluster_stream"),
     *("becalm._desilo", "becalm._desilo_arithmetic", "becalm._desilo_matrices"),
     *("becalm._desilo_files", "becalm._desilo_key_files"),
@@ -111,7 +111,7 @@ def known_names(module):
     name = module.rpartition(".")[2]
     if "desilo" in name:
         return of_desilo(name in ("desilo", "_desilo_bootstraps"))
-    if name == "_ckks_packed":
+    if name in ("_ckks_pack", "_ckks_packed"):
         return of_packed()
     if name == "_ckks_collective":
         return of_parties()
@@ -128,7 +128,7 @@ def source(module):
     name = module.rpartition(".")[2]
     if "desilo" in name:
         return f"desilo {name in ('desilo', '_desilo_bootstraps')}"
-    if name == "_ckks_packed":
+    if name in ("_ckks_pack", "_ckks_packed"):
         return "packed"
     if name == "_ckks_collective":
         return "parties"

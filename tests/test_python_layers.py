@@ -23,9 +23,9 @@ LAYERS = (
             _tfhe_registers _tfhe_secret_key _tfhe_sets _tfhe_slot_key aes ciphertext
             integers program server""",
         "ckks": """_ckks_arithmetic _ckks_catalogue _ckks_ciphertext _ckks_collective _ckks_computes
-            _ckks_cost _ckks_files _ckks_function _ckks_keygen _ckks_packed _ckks_prepared
-            _ckks_program _ckks_secret_key _ckks_server _ckks_sets _ckks_threshold _ckks_vector
-            ckks""",
+            _ckks_cost _ckks_files _ckks_function _ckks_keygen _ckks_pack _ckks_packed
+            _ckks_prepared _ckks_program _ckks_secret_key _ckks_server _ckks_sets
+            _ckks_threshold _ckks_vector ckks""",
     },
     {
         "both": "_bridge circuit keys",

@@ -126,6 +126,100 @@ def test_a_program_of_packed_integers_is_recorded_saved_and_run(keys, values, x,
     assert own.secret.decrypt(own.server.run(p, x, x)[0]).tolist() == [3, 4]
 
 
+def test_numbers_in_slots_become_integers_and_integers_numbers(keys):
+    secret, server = keys
+    values = np.random.default_rng(10).integers(0, 16, 2048)
+    v = secret.encrypt(values / 2, bound=8)
+    packed = server.pack(2 * v, bits=4)
+    assert (packed.shape, packed.bits) == ((2048,), 4)
+    assert (secret.decrypt(packed) == values).all()
+    # Arrays of both origins have one order of places.
+    assert (secret.decrypt(packed + values[::-1]) == (values + values[::-1]) % 16).all()
+    other = secret.encrypt_packed(values, bits=4)
+    assert (secret.decrypt(packed - other) == 0).all()
+    z = secret.encrypt(values + 1j * values[::-1], bound=24)
+    both = server.pack(z, bits=4)
+    assert (secret.decrypt(both) == np.r_[values, values[::-1]]).all()
+    [first, second] = server.unpack(server.lookup(both, lambda m: m >= 5))
+    assert (first.level, first.real, first.slots) == (3, True, 2048)
+    assert abs(secret.decrypt(first) - (values >= 5)).max() < first.account.worst < 2**-10
+    assert abs(secret.decrypt(second) - (values[::-1] >= 5)).max() < 2**-10
+    [root], [square] = server.unpack_many(other, [np.sqrt(np.arange(16)), lambda m: m * m])
+    assert (root.level, square.level) == (5, 3)
+    assert abs(secret.decrypt(root) - np.sqrt(values)).max() < root.account.worst
+    assert abs(secret.decrypt(square) - values**2).max() < square.account.worst
+    [raw] = server.unpack(other, clean=False)
+    assert raw.level == 5 and abs(secret.decrypt(raw) - values).max() < raw.account.worst
+    few = server.pack(secret.encrypt([1.02, 3, 14.98], bound=16), bits=4, near=0.02)
+    assert secret.decrypt(server.lookup(few, range(16)))[:3].tolist() == [1, 3, 15]
+
+
+def test_a_program_goes_from_slots_to_integers_and_back(keys, tmp_path):
+    secret, server = keys
+    values = np.random.default_rng(11).integers(0, 16, 2048)
+    p = becalm.Program("ckks_toy_table_4")
+    v, w, x = p.input(level=4), p.input(level=3), p.input(bits=4)
+    packed = p.pack(v * 2, w, bits=4, near=0.01)
+    low, high = p.unpack(p.lookup(packed, lambda m: m // 2) + x, both=True)
+    p.output(packed - 1, low * high)
+    p.save(tmp_path / "p")
+    for program in (p, becalm.load(tmp_path / "p", allow_insecure=True)):
+        y = secret.encrypt_packed(np.ones(4096, int), bits=4)
+        made, product = server.run(
+            program, secret.encrypt(values / 2, bound=8), secret.encrypt(values + 0.0, bound=16), y
+        )
+        assert (secret.decrypt(made) == np.r_[values - 1, values - 1] % 16).all()
+        assert abs(secret.decrypt(product) - (values // 2 + 1) ** 2).max() < 0.01
+    # Integers of slots have as many places as there are slots.
+    q = becalm.Program("ckks_toy_table_4", slots=8)
+    q.output(q.pack(q.input(level=3), bits=2))
+    few = becalm.keygen("ckks_toy_table_4", slots=8, **TOY)
+    v = few.secret.encrypt([1, 2, 3, 0] * 2, level=3, bound=4)
+    for made in (few.server.run(q, v), few.server.pack(v, bits=2)):
+        assert few.secret.decrypt(made).tolist() == [1, 2, 3, 0] * 2 and made.shape == (8,)
+
+
+def test_wrong_calls_between_slots_and_integers_say_why(keys, x):
+    secret, server = keys
+    v = secret.encrypt([1.0, 2.0], bound=4)
+    z = secret.encrypt([1j], bound=4)
+    p = becalm.Program("ckks_toy_table_4")
+    a, b = p.input(bits=4), p.input(level=2)
+    toy = becalm.Program("ckks_toy_12")
+    refused = [
+        (errors.BadInput, lambda: server.pack(x, bits=4), "pack: .*packed integers"),
+        (errors.BadInput, lambda: server.pack(v, bits=5), "1 to 4 bits"),
+        (errors.BadInput, lambda: server.pack(v, bits=4, near=0.7), "from 0 to 0.5"),
+        (errors.BadInput, lambda: server.pack(v, bits=4, near="0"), "a number as near"),
+        (errors.BadInput, lambda: server.pack(v, z, bits=4), "complex ones"),
+        (errors.BadInput, lambda: server.pack(v.level_down(2), bits=4), "level 3 or above"),
+        (errors.TooNoisy, lambda: server.pack(v, bits=4, near=0.5), "less than 0.5 away"),
+        (errors.BadInput, lambda: server.unpack(v), "unpack: .*server.pack"),
+        (errors.BadInput, lambda: server.unpack(x, range(15)), "16 entries"),
+        (errors.BadInput, lambda: server.unpack(x, [1j] * 16), "16 real entries"),
+        (errors.BadInput, lambda: server.unpack(x, lambda m: [m, m]), "16 real entries"),
+        (errors.BadInput, lambda: server.unpack(x, lambda m: np.nan), "finite"),
+        (errors.BadInput, lambda: server.unpack_many(x, []), "one table or more"),
+        (
+            errors.TooNoisy,
+            lambda: server.lookup(server.pack(v, bits=4, near=0.2), range(16)),
+            "sooner",
+        ),
+        (errors.BadInput, lambda: p.pack(a, bits=4), "packed integers"),
+        (errors.BadInput, lambda: p.pack(b, bits=4), "level 3 or above"),
+        (errors.BadInput, lambda: p.unpack(b), "input.bits=4."),
+        (errors.WrongParams, lambda: toy.pack(toy.input(), bits=4), "ckks_table_4"),
+    ]
+    for kind, call, text in refused:
+        with pytest.raises(kind, match=text):
+            call()
+    stranger = becalm.keygen("ckks_toy_table_4", bootstrap=None, **TOY)
+    with pytest.raises(errors.WrongKey):
+        server.pack(stranger.secret.encrypt([1.0], bound=2), bits=4)
+    with pytest.raises(errors.WrongKey):
+        server.unpack(stranger.secret.encrypt_packed([1], bits=4))
+
+
 def test_wrong_calls_of_programs_say_why(keys, x):
     secret, server = keys
     p, q = becalm.Program("ckks_toy_table_4"), becalm.Program("ckks_toy_table_4")

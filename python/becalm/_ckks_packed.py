@@ -569,30 +569,6 @@ def _chunks(
     return np.split(values, np.cumsum(counts)[:-1])
 
 
-def spread(inputs: Sequence[Any]) -> tuple[list[Any], tuple[int, ...], bool]:
-    """Arguments of a program with packed ones as their ciphertexts, the shape of these, and whether
-    there are lists, so that the results are lists too."""
-    listed = any(isinstance(x, (list, tuple)) for x in inputs)
-    each = [x if isinstance(x, (list, tuple)) else [x] for x in inputs]
-    packed = [y for x in each for y in x if isinstance(y, PackedArray)]
-    shapes = list(dict.fromkeys(y.shape for y in packed))
-    if len(shapes) > 1:
-        wanted, got = f"integers of the shape {shapes[0]}", " and ".join(map(str, shapes[1:]))
-        raise BadInput("run", wanted, got, "encrypt all in one shape")
-    if listed and packed and len(packed[0]._parts) > 1:
-        wanted, got = "packed integers of one ciphertext in lists", str(len(packed[0]._parts))
-        raise BadInput("run", wanted, got, "run the program once for each of them")
-
-    def parts(x: Any) -> Any:
-        if isinstance(x, (list, tuple)):
-            return [y._parts[0] if isinstance(y, PackedArray) else y for y in x]
-        if not isinstance(x, PackedArray):
-            return x
-        return x._parts[0] if listed else x._parts
-
-    return [parts(x) for x in inputs], shapes[0] if shapes else (), listed
-
-
 def entries_of(tables: Sequence[Entries], bits: int) -> tuple[tuple[int, ...], ...]:
     """The entries of tables, for integers of so many bits."""
     return tuple(tuple(_entries(table, bits)) for table in tables)

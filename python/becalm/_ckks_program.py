@@ -14,7 +14,8 @@ from becalm._called import called, line
 from becalm._ckks_arithmetic import Matrix
 from becalm._ckks_computes import Computes
 from becalm._ckks_cost import Cost, Needs
-from becalm._ckks_packed import Entries, PackedRegister, entries_of
+from becalm._ckks_pack import RecordsPacked
+from becalm._ckks_packed import PackedRegister
 from becalm._ckks_sets import USUAL_SIZE, Params, params, planned, slots_of, staged
 from becalm._ckks_vector import Vector, at_level, operand
 from becalm._names import CkksName
@@ -98,7 +99,9 @@ class Register(Vector[_native.CkksRegister]):
 Result: TypeAlias = "Register | PackedRegister"
 
 
-class Program(Computes[Register, _native.CkksRegister], _programs.Program, scheme="ckks"):
+class Program(
+    Computes[Register, _native.CkksRegister], RecordsPacked, _programs.Program, scheme="ckks"
+):
     """Instructions of CKKS for one parameter set, recorded one by one and run at once.
 
     Parameters
@@ -256,68 +259,6 @@ class Program(Computes[Register, _native.CkksRegister], _programs.Program, schem
         at = set_.levels if level is None else at_level("input", level, set_.levels)
         count = self._slots if slots is None else slots_of("input", slots, set_.name)
         return Register(self._native.input(at, count, bool(real)), self)
-
-    def lookup(self, x: PackedRegister, table: Entries) -> PackedRegister:
-        """Replaces each integer by its entry in a table.
-
-        Parameters
-        ----------
-        x
-            Packed integers of this program.
-        table
-            2^bits entries below 2^bits, or a function of one integer.
-
-        Returns
-        -------
-        PackedRegister
-            The entries, with a small error whatever that of `x` was.
-
-        Raises
-        ------
-        BadInput
-            For another number of entries, or entries that are too large.
-
-        Examples
-        --------
-        >>> p = becalm.Program("ckks_toy_table_4")
-        >>> p.output(p.lookup(p.input(bits=4), lambda m: m * m % 16))
-        >>> p.cost.bootstraps
-        1
-        """
-        return self.lookup_many(x, [table])[0]
-
-    def lookup_many(self, x: PackedRegister, tables: Sequence[Entries]) -> list[PackedRegister]:
-        """Looks the same integers up in several tables, which share most of the work.
-
-        Parameters
-        ----------
-        x
-            As for `lookup`.
-        tables
-            The tables.
-
-        Returns
-        -------
-        list of PackedRegister
-            The entries in each table.
-
-        Raises
-        ------
-        BadInput
-            As for `lookup`, and for no tables.
-
-        Examples
-        --------
-        >>> p = becalm.Program("ckks_toy_table_4")
-        >>> len(p.lookup_many(p.input(bits=2), [[0, 0, 1, 1], [0, 1, 0, 1]]))
-        2
-        """
-        if not isinstance(x, PackedRegister):
-            remedy = "declare them by input(bits=4); server.lookup takes encrypted ones"
-            raise BadInput("look up", "packed integers of this program", type(x).__name__, remedy)
-        recorded = self._planned.tables(x.bits, entries_of(tables, x.bits))
-        made = self._native.append(recorded, [x._native])
-        return [PackedRegister(y, self) for y in made]
 
     def output(self, *registers: Result | Sequence[Result]) -> None:
         """Marks registers as results, in this order.

@@ -14,7 +14,8 @@ from becalm._called import called
 from becalm._ckks_arithmetic import Matrix
 from becalm._ckks_ciphertext import Ciphertext, as_said, lanes_of, owned, require
 from becalm._ckks_computes import Computes, named
-from becalm._ckks_packed import LooksUp, PackedArray, of_file, spread
+from becalm._ckks_pack import Packs, gathered, spread
+from becalm._ckks_packed import LooksUp, PackedArray, of_file
 from becalm._ckks_prepared import Prepared
 from becalm._ckks_program import Program, recorded
 from becalm._ckks_secret_key import SecretKey
@@ -29,7 +30,7 @@ from becalm.errors import BadInput, Unsupported
 _KEPT = 8
 
 
-class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown):
+class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, Packs, _html.Shown):
     """The side that computes: evaluation keys, and no secret.
 
     A bootstrap encodes its matrices when it first runs; those of the last kind are kept, and serve
@@ -586,9 +587,9 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, _html.Shown)
 
         def result(lanes: Sequence[_native.CkksCiphertext]) -> Any:
             if lanes[0].integers and not listed:
-                return PackedArray(lanes, shape, self)
+                return gathered(lanes, shape, self)
             if lanes[0].integers:
-                return [PackedArray([y], shape, self) for y in lanes]
+                return [gathered([y], shape, self) for y in lanes]
             return [one(y) for y in lanes] if listed or len(lanes) > 1 else one(lanes[0])
 
         results = [result(lanes) for lanes in zip(*made, strict=True)]

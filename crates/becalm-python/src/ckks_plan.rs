@@ -9,7 +9,8 @@ use crate::keys::CkksNeeds;
 use becalm::Result;
 use becalm::backend::{Cpu, by_name};
 use becalm::bootstrap::ckks::{
-    Instead, KeyPlan, Kind, Offer, Values, Wish, said, said_or_least, set_for, size_named,
+    Instead, KeyPlan, Kind, Offer, Settings, Values, Wish, pack, said, said_or_least, set_for,
+    size_named, unpack,
 };
 use becalm::cipher::KeyForm;
 use becalm::ckks::Chain;
@@ -234,6 +235,28 @@ impl CkksPlan {
     /// Records tables of integers of so many bits for these keys.
     fn tables(&self, bits: u32, tables: Vec<Vec<u64>>) -> PyResult<CkksProgram> {
         planned(|| Ok(CkksProgram::of(self.0.tables(bits, &tables)?)))
+    }
+
+    /// Records numbers in slots as integers: `values` are real, complex or merged, and within `near` of integers.
+    fn pack(&self, bits: u32, slots: usize, near: f64, values: &str) -> PyResult<CkksProgram> {
+        planned(|| {
+            let settings = Settings { values: Values::named(values)?, ..self.0.settings() };
+            Ok(CkksProgram::of(pack(self.0.chain(), bits, slots, near, &settings)?))
+        })
+    }
+
+    /// Records integers as the numbers of tables in slots, in one result of each or two.
+    fn unpack(
+        &self,
+        bits: u32,
+        tables: Vec<Vec<f64>>,
+        clean: bool,
+        halves: usize,
+    ) -> PyResult<CkksProgram> {
+        planned(|| {
+            let (chain, settings) = (self.0.chain(), self.0.settings());
+            Ok(CkksProgram::of(unpack(chain, bits, &tables, clean, halves, &settings)?))
+        })
     }
 
     /// Gives a program the usual kind of bootstrap for functions that ask for it, or, `auto`, for every instruction.
