@@ -206,8 +206,9 @@ fn round_trip(world: &World) {
     let mut wanted: Vec<u64> = values.iter().map(|v| v + 1).collect();
     world.require_integers("packed behind a product", &packed, &wanted);
     let square: Vec<u64> = (0..16).map(|m| m * m % 16).collect();
-    let table =
-        Arc::new(tables(&world.context, 4, &[square.clone()], &Settings::default()).unwrap());
+    let table = Arc::new(
+        tables(&world.context, 4, std::slice::from_ref(&square), &Settings::default()).unwrap(),
+    );
     let identity: Vec<f64> = (0..16).map(f64::from).collect();
     for round in 0..2 {
         packed = world.server.run(&table, &[&packed]).unwrap().remove(0);
@@ -270,8 +271,9 @@ fn a_table_rounds_what_is_near_integers() {
         ("at least 5", at_least, 0.052),
         ("random", random(16, 16, 5), 0.033),
     ] {
-        let program =
-            Arc::new(tables(&world.context, 4, &[table.clone()], &Settings::default()).unwrap());
+        let program = Arc::new(
+            tables(&world.context, 4, std::slice::from_ref(&table), &Settings::default()).unwrap(),
+        );
         let looked = |near: f64| -> Result<(Rlwe, Vec<u64>)> {
             let integers = random(n, 16, 7);
             let away = |i: usize| near * [1.0, -1.0, 0.5, 0.0][i % 4];
