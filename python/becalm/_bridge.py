@@ -320,7 +320,7 @@ class PackingKey(_Key):
         >>> many, lookups = becalm.keygen("ckks_toy_table_4", allow_insecure=True, progress=False)
         >>> one, server = becalm.keygen("tfhe_2_2", progress=False)
         >>> key = becalm.packing_key(one, many)
-        >>> x = server.bootstrap(one.encrypt([[3, 1], [2, 0]]), lambda m: m * m)
+        >>> x = server.bootstrap(one.encrypt([[3, 1], [2, 0]]), lambda m: m * m % 16)
         >>> many.decrypt(key.pack(x, bits=4)).tolist()
         [[9, 1], [4, 0]]
         """
