@@ -409,7 +409,7 @@ fn refuses_damage<T: std::fmt::Debug>(
     // A toy is refused unless it is allowed.
     let refused = read(file, Trust::default()).unwrap_err();
     assert!(matches!(refused, Error::Insecure(_)), "{refused}");
-    for at in (0..file.len()).step_by(file.len() / 300 | 1) {
+    for at in (0..file.len()).step_by((file.len() / 300) | 1) {
         let mut damaged = file.to_vec();
         damaged[at] ^= 1;
         let error = read(&damaged, Trust::insecure()).unwrap_err();
