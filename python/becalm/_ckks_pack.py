@@ -151,9 +151,9 @@ class Packs:
 
         Examples
         --------
-        >>> [y] = server.unpack(packed, lambda m: m / 2)
-        >>> secret.decrypt(y * y)[:4].round(1).tolist()
-        [0.2, 1.0, 2.2, 56.2]
+        >>> [y] = server.unpack(packed, lambda m: m - 2)
+        >>> secret.decrypt(y * y + 1)[:4].round(1).tolist()
+        [2.0, 1.0, 2.0, 170.0]
         """
         return self.unpack_many(x, [table], clean=clean, progress=progress)[0]
 
