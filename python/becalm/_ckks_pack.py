@@ -466,8 +466,15 @@ def spread(inputs: Sequence[Any]) -> tuple[list[Any], tuple[int, ...], bool]:
 
 
 def gathered(
-    parts: Sequence[_native.CkksCiphertext], shape: tuple[int, ...], server: Server
-) -> PackedArray:
-    """A result of a program, in the shape of the arguments unless it was made of slots."""
+    parts: Sequence[_native.CkksCiphertext], shape: tuple[int, ...], listed: bool, server: Server
+) -> PackedArray | list[PackedArray]:
+    """A result of a program, in the shape of the arguments unless it was made of slots; a list of
+    one array for each lane where arguments were lists."""
+    if listed:
+        return [PackedArray([part], _shape([part], shape), server) for part in parts]
+    return PackedArray(parts, _shape(parts, shape), server)
+
+
+def _shape(parts: Sequence[_native.CkksCiphertext], shape: tuple[int, ...]) -> tuple[int, ...]:
     size = sum(map(_count, parts))
-    return PackedArray(parts, shape if size == np.prod(shape) else (size,), server)
+    return shape if size == np.prod(shape) else (size,)

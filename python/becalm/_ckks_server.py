@@ -494,7 +494,7 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, Packs, _html
         inputs: list[Ciphertext],
         progress: Progress,
     ) -> list[_native.CkksCiphertext]:
-        times = _times(iterations)
+        times = None if iterations is None else _values.count("bootstrap", "iterations", iterations)
         which = (self._kind(kind), stage_count, values, times)
         if inputs[0].slots > self.slots:
             wanted, got = f"a ciphertext of at most {self.slots} slots", str(inputs[0].slots)
@@ -586,10 +586,8 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, Packs, _html
             return Ciphertext(y, self, where)
 
         def result(lanes: Sequence[_native.CkksCiphertext]) -> Any:
-            if lanes[0].integers and not listed:
-                return gathered(lanes, shape, self)
             if lanes[0].integers:
-                return [gathered([y], shape, self) for y in lanes]
+                return gathered(lanes, shape, listed, self)
             return [one(y) for y in lanes] if listed or len(lanes) > 1 else one(lanes[0])
 
         results = [result(lanes) for lanes in zip(*made, strict=True)]
@@ -597,7 +595,3 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, Packs, _html
 
 
 SecretKey._serves = Server
-
-
-def _times(iterations: Any) -> int | None:
-    return None if iterations is None else _values.count("bootstrap", "iterations", iterations)

@@ -1,5 +1,7 @@
 //! The bridge between packed integers of CKKS and ciphertexts of TFHE: every integer arrives, with no more noise than is claimed.
 
+mod harness;
+
 use becalm::Error;
 use becalm::backend::{Ckks, CkksSetup, Cpu, Evaluator};
 use becalm::bootstrap::ckks::{Settings, tables};
@@ -11,6 +13,7 @@ use becalm::math::Modulus;
 use becalm::params::{CkksParams, Noise, TfheParams};
 use becalm::program::rlwe::CkksProgram;
 use becalm::tfhe::Table;
+use harness::{Dice, fuzz_evaluation_key, mutate};
 use std::sync::{Arc, LazyLock};
 
 /// Keys of CKKS in a small ring.
@@ -464,4 +467,21 @@ fn a_key_in_a_file_is_the_same_key_and_a_damaged_one_is_refused() {
     let loaded = BridgeKey::load(&path, Trust::insecure());
     std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!(loaded.unwrap().to_bytes().unwrap(), file);
+}
+
+/// Keys whose files were altered are refused, or harmless: their tables are made anew, which takes longer than other keys do.
+#[test]
+fn mutated_keys_do_no_harm() {
+    let one = SecretKey::generate(TfheParams::named("toy_2_2").unwrap(), true).unwrap();
+    let files = [
+        BridgeKey::new(&MANY.context, &MANY.secret, &one).unwrap().to_bytes().unwrap(),
+        PackingKey::new(&MANY.context, &one, &MANY.secret).unwrap().to_bytes().unwrap(),
+    ];
+    let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
+    let mut loaded = [0; 2];
+    for round in 0..400 {
+        let kind = round % 2;
+        loaded[kind] += fuzz_evaluation_key(&mutate(&files[kind], &mut dice)) as usize;
+    }
+    assert!(loaded.iter().all(|n| *n > 4), "loaded of 200 each: {loaded:?}");
 }

@@ -261,7 +261,7 @@ fn keys_for_another_machine_need_no_room_to_work() {
         let require = |free| far.require("keygen", Some(free), |_| None, "free memory");
         require(near.peak() - work).unwrap();
         let refused = require(near.peak() - work - 1).unwrap_err();
-        assert!(matches!(refused, Error::OutOfMemory(_)), "{refused}");
+        assert!(matches!(refused, Error::Memory(_)), "{refused}");
     }
     let set = set_for(&[], Some(10), 1).unwrap();
     let far = plan(set, Wish::default()).far();

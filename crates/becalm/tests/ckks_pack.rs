@@ -430,7 +430,7 @@ fn wrong_calls_are_refused() {
     refused(world.pack(Values::Real, 4, 0.0, &[&x]).err(), "bad_input", "level 3 or above");
     let y = context.encrypt_integers(&[1, 2], 4, &world.secret).unwrap();
     let packing = Arc::new(pack(context, 4, n, 0.0, &of(Values::Real)).unwrap());
-    refused(world.server.run(&packing, &[&y]).err(), "bad_input", "unpack integers");
+    refused(world.server.run(&packing, &[&y]).err(), "bad_input", "slots first");
     let identity = [(0..16).map(f64::from).collect()];
     let reading = Arc::new(unpack(context, 4, &identity, true, 1, &of(Values::Real)).unwrap());
     let slots = world.encrypt(&vec![1.0.into(); n], 0);

@@ -4,11 +4,9 @@ mod harness;
 
 use becalm::apps::aes::{Content, encrypt_bytes};
 use becalm::apps::integer::{Clear, Integers, Type};
-use becalm::bridge::{BridgeKey, PackingKey};
 use becalm::cipher::file::{self, Trust};
 use becalm::cipher::{EvaluationKey, Glwe, Lwe, SecretKey};
-use becalm::ckks::Context;
-use becalm::params::{CkksParams, Kind, TfheParams};
+use becalm::params::{Kind, TfheParams};
 use becalm::program::Program;
 use becalm::program::rlwe::CkksProgram;
 use becalm::tfhe::Table;
@@ -587,26 +585,6 @@ fn mutated_files_do_no_harm() {
     }
     eprintln!("loaded of 4000 each: {loaded:?}");
     assert!(loaded.iter().all(|n| *n > 80));
-}
-
-/// The same with keys of the bridge, of which each takes longer: their tables are made anew.
-#[test]
-fn mutated_keys_of_the_bridge_do_no_harm() {
-    let context = Context::new(CkksParams::named("ckks_toy_table_4").unwrap(), true).unwrap();
-    let many = context.secret_key().unwrap();
-    let one = SecretKey::generate(TfheParams::named("toy_2_2").unwrap(), true).unwrap();
-    let files = [
-        BridgeKey::new(&context, &many, &one).unwrap().to_bytes().unwrap(),
-        PackingKey::new(&context, &one, &many).unwrap().to_bytes().unwrap(),
-    ];
-    let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
-    let mut loaded = [0; 2];
-    for round in 0..400 {
-        let kind = round % 2;
-        loaded[kind] += fuzz_evaluation_key(&mutate(&files[kind], &mut dice)) as usize;
-    }
-    eprintln!("loaded of 200 each: {loaded:?}");
-    assert!(loaded.iter().all(|n| *n > 4));
 }
 
 /// The same with programs of CKKS, of which each takes longer: their chain of moduli is made anew.

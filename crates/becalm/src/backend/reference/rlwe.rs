@@ -266,13 +266,10 @@ impl RlweSession {
 
     /// The polynomial whose coefficients are integers m of so many bits, each m·q_0/2^bits: a single one in all places, others in the first.
     fn integers(&self, values: &[Complex], bits: u32) -> Polynomial {
-        let unit = self.context.step(0) / f64::from(1u32 << bits);
-        let m = |i: usize| values.get(if values.len() == 1 { 0 } else { i }).map_or(0.0, |m| m.re);
-        let mut all = vec![integer(0.0); self.degree()];
-        for i in 0..self.degree() {
-            all[Integers::coefficient(i, self.degree())] = integer((m(i) * unit).round_ties_even());
-        }
-        Polynomial::of_integers(&all, &self.primes(0, 0))
+        let (n, unit) = (self.degree(), self.context.step(0) / f64::from(1u32 << bits));
+        let place = |i| if values.len() == 1 { 0 } else { Integers::coefficient(i, n) };
+        let m = |i| integer((values.get(place(i)).map_or(0.0, |m| m.re) * unit).round_ties_even());
+        Polynomial::of_integers(&(0..n).map(m).collect::<Vec<_>>(), &self.primes(0, 0))
     }
 
     fn terms(&self, level: usize, scale: f64) -> Terms {
