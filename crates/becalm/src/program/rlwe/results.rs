@@ -78,10 +78,10 @@ impl CkksProgram {
         }
         let integers = contract.gives.bits();
         if let Some(bits) = integers {
-            self.chain.check_integers(op, bits)?;
             if info.level != 0 || !same_scale(info.scale, self.chain.scale(0)?) {
                 return refuse(op, "a result at level 0", format!("level {}", info.level));
             }
+            self.chain.check_integers(op, bits)?;
         }
         let info = RlweInfo { integers, ..info };
         Ok(self.push(info, |dst| CkksOp::Tabulate { dst, src, from, contract }))
