@@ -93,7 +93,7 @@ fn params_of_ckks_are_listed_described_estimated_and_suggested() {
     let text = f.succeed("params ckks_toy_12");
     assert!(text.contains("10 at the scale 2^43") && text.contains("medium: "), "{text}");
     let text = f.succeed("estimate --params ckks_toy_slots_first");
-    assert!(text.contains("n = 4096") && text.contains("Ternary"), "{text}");
+    assert!(text.contains("n = 4096") && text.contains("ternary"), "{text}");
     // A family of sets is listed, and is not a set.
     let text = f.succeed("params ckks");
     assert!(text.contains("ckks_n17") && text.contains("ckks_toy_12"), "{text}");
