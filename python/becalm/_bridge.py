@@ -94,10 +94,6 @@ class _Key(_html.Shown):
         file: bytes = self._native.to_bytes()
         return file
 
-    @classmethod
-    def from_bytes(cls, file: bytes, *, allow_insecure: bool = False) -> Any:
-        raise NotImplementedError
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Travels as the bytes of its file."""
         return _restored, (type(self), self.to_bytes(), not self._native.secure)
@@ -120,7 +116,7 @@ class _Key(_html.Shown):
         return f"<becalm.{name} from {self.source[0]} to {self._target()}, key {self.key_id}>"
 
 
-def _restored(kind: type[_Key], file: bytes, insecure: bool) -> Any:
+def _restored(kind: Any, file: bytes, insecure: bool) -> Any:
     return kind.from_bytes(file, allow_insecure=insecure)
 
 

@@ -510,7 +510,6 @@ class Server(Computes[Ciphertext, _native.CkksCiphertext], LooksUp, Packs, _html
         with _progress.shown(progress, "bootstrap", 1.0) as callback, named(""):
             return ready.run([[x._native for x in inputs]], callback)[0]
 
-    @called("run")
     def run(
         self,
         program: Program,
