@@ -3,7 +3,7 @@
 mod machines;
 
 use becalm::Error;
-use becalm::backend::{Backend, Cpu, Cuda, Evaluator, Reference, Tfhe, TfheSetup};
+use becalm::backend::{Backend, Cpu, Cuda, Evaluator, Reference, TfheSetup};
 use becalm::cipher::{Encoding, EvaluationKey, KeyRole, Lwe, RowSums, SecretKey};
 use becalm::math::Modulus;
 use becalm::params::TfheParams;

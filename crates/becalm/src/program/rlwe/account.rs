@@ -7,7 +7,7 @@
 
 use super::polynomial::Evaluated;
 use super::steps::{Steps, added};
-use super::{Added, Again, CkksOp, CkksProgram, Contract, Gives, Limits, RlweInfo};
+use super::{Added, Again, CkksOp, CkksProgram, Gives, Limits, RlweInfo};
 use crate::cipher::{Account, Integers, Rlwe, Standing, fresh_bound, product_bound};
 use crate::ckks::{Chebyshev, sum_rotations};
 use crate::program::{Operation, Reg};
@@ -50,9 +50,10 @@ impl CkksProgram {
     /// How many integers each instruction makes of slots.
     fn packed(&self) -> impl Iterator<Item = usize> {
         self.ops.iter().filter_map(|op| match op {
-            CkksOp::Tabulate {
-                contract: Contract { gives: Gives::Packed(_, count), .. }, ..
-            } => Some(*count),
+            CkksOp::Tabulate { contract, .. } => match contract.gives {
+                Gives::Packed(_, count) => Some(count),
+                Gives::Integers(_) | Gives::Slots => None,
+            },
             _ => None,
         })
     }

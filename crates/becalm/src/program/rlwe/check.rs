@@ -70,7 +70,7 @@ impl CkksProgram {
                 self.multiply_plain_by(*src, *plaintext)
             }
             CkksOp::LevelDown { src, .. } => self.level_down(*src, info.level),
-            CkksOp::Tabulate { src, from, contract, .. } => self.tabulate(*src, *from, *contract),
+            CkksOp::Tabulate { src, from, contract, .. } => self.tabulate(*src, *from, **contract),
             CkksOp::WeightedSum { terms, .. } => self.weighted_sum(terms),
             CkksOp::Repeat { src, .. } => self.repeat(*src, info.slots),
             CkksOp::Refreshed { src, from, limits, .. } => self.refreshed(*src, from, **limits),
@@ -122,9 +122,9 @@ mod tests {
 
     type Forgery = fn(&mut CkksProgram);
 
-    fn table(gives: Gives) -> Contract {
+    fn table(gives: Gives) -> Box<Contract> {
         let [values, slope, inside, noise] = [1.0, 1.0, 0.1, 0.1];
-        Contract { gives, values, slope, inside, mean: inside, cleaned: Some(1.0), noise }
+        Box::new(Contract { gives, values, slope, inside, mean: inside, cleaned: Some(1.0), noise })
     }
 
     /// Every part of a file that the recorder would not have written, behind a right checksum.

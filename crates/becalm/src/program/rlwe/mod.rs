@@ -259,7 +259,7 @@ pub enum CkksOp {
         /// The integers that were looked up, or the slots that were packed.
         from: Reg,
         /// The effect of the steps.
-        contract: Contract,
+        contract: Box<Contract>,
     },
 }
 

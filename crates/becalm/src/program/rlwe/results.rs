@@ -84,6 +84,7 @@ impl CkksProgram {
             self.chain.check_integers(op, bits)?;
         }
         let info = RlweInfo { integers, ..info };
+        let contract = Box::new(contract);
         Ok(self.push(info, |dst| CkksOp::Tabulate { dst, src, from, contract }))
     }
 
