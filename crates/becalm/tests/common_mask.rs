@@ -57,7 +57,7 @@ fn agree(keys: &Keys, run: impl Fn(&Evaluator) -> Lwe) -> Vec<u64> {
     let values = keys.secret.decrypt(&wanted).unwrap();
     let mut kinds = BTreeSet::new();
     for (name, backend) in machines::backends() {
-        if !backend.tfhe().is_some_and(|runs| runs.accepts(p).is_ok()) {
+        if backend.tfhe().is_none_or(|runs| runs.accepts(p).is_err()) {
             continue;
         }
         kinds.insert(backend.info().name);
