@@ -2,7 +2,7 @@
 //!
 //! An integer of b bits is the coefficient m·q_0/2^b of a polynomial of degree N under the secret s. S is the big key of a TFHE set, of dimension
 //! d = kN', read as a polynomial of degree n, the next power of two, and r = N/n: coefficient i·r + j of a ciphertext under S(X^r) is coefficient i of one
-//! of r ciphertexts under S. [`unpack`] and [`pack`] have the steps, the errors and the security of the two directions.
+//! of r ciphertexts under S. `unpack.rs` and `pack.rs` have the steps, the errors and the security of the two directions.
 //!
 //! The message stays m/2^b on the torus: [`Encoding::cyclic`](crate::cipher::Encoding::cyclic) of 2^b values. An integer below 2^(b−1) leaves its
 //! highest bit 0, the padding bit of [`Encoding::padded`](crate::cipher::Encoding::padded), so that tables of TFHE apply.
