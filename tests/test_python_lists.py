@@ -285,3 +285,27 @@ def test_refusals_name_what_there_is(toy, arrays):
     for run in (lambda: off.sort(), lambda: np.zeros_like(off), lambda: off.isin([])):
         with pytest.raises(becalm.Unsupported, match=r"x\.on"):
             run()
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((2, 2, 2), (2, 2, 2)),
+        ((2, 3), (2, 3, 2)),
+        ((3,), (2, 3, 2)),
+        ((2, 2, 3), (3,)),
+        ((2, 1, 2), (2, 1, 2, 2)),
+        ((2, 0), (3, 0, 2)),
+        ((), (2, 2)),
+    ],
+)
+def test_dot_is_that_of_numpy_for_stacks_of_matrices_too(toy, shapes):
+    secret, server = toy
+    a, b = (np.random.default_rng(7).integers(0, 256, s).astype(np.uint8) for s in shapes)
+    x, y = (secret.encrypt(v, becalm.uint(8)).on(server) for v in (a, b))
+    for got in (np.dot(x, y), np.dot(x, b), np.dot(a, y), x.dot(y), x.dot(b)):
+        assert got.shape == np.dot(a, b).shape
+        assert (secret.decrypt(got) == np.dot(a, b)).all()
+    if len(shapes[1]) > 2 and shapes[0][-1]:
+        with pytest.raises(becalm.BadInput, match="last but one"):
+            np.dot(np.ones((2, 5), int), y)
