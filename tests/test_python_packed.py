@@ -350,7 +350,7 @@ def test_refusals_name_the_call_of_the_user(keys):
     p.output(p.input(bits=4) + 1)
     y = secret.encrypt([0.25], level=0)
     for call, said in [
-        (lambda: server.run(p, y), "run: wanted integers of 4 bits, got values in slots; encrypt"),
+        (lambda: server.run(p, y), "wanted integers of 4 bits, got values in slots; encrypt"),
         (lambda: server.bootstrap(y), "bootstrap: wanted integers of 4 bits, got values in slots"),
         (lambda: server.lookup(secret.encrypt_packed([1], bits=4), [abs, abs]), "lookup_many"),
     ]:
