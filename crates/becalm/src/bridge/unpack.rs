@@ -2,8 +2,8 @@
 //!
 //! 1. modulus switch: both parts to q' < q_0, rounded;
 //! 2. ring switch from s to S(X^r), under a key modulo q'·P;
-//! 3. extraction: each place has a coefficient ([`Integers::coefficient`]), and coefficient i·r + j of the result is coefficient i of one of r ciphertexts of degree n under S, and so an LWE ciphertext
-//!    under the big key, whose words are brought from q' to the modulus of the set.
+//! 3. extraction: the integer of a place is a coefficient ([`Integers::coefficient`]). Coefficient i·r + j of the result is coefficient i of one
+//!    of r ciphertexts of degree n under S, and so an LWE ciphertext under the big key, whose words are brought from q' to the modulus of the set.
 //!
 //! The variance of the error that this adds, in torus units, with binary S and ternary s:
 //!   V = (V_1 + V_2 + V_3)/q'²,  V_1 = (1 + 2N/3)/12,  V_2 = N·q'²/12·(σ² + 1/12)/P²,  V_3 = (1 + d/2)/12
